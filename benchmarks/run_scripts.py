@@ -67,6 +67,7 @@ SCRIPTS = {
     ),
     "piles": Script("a step of piles of 10, 30 and 100 bodies, beside MuJoCo and Drake", takes_robots=False),
     "gpu_program": Script("kernels and memory traffic on an H200, compiled without one"),
+    "gpu_registers": Script("registers, spills, shared memory and occupancy of our GPU kernels, without a GPU"),
     "throughput": Script("evaluations per second of 1 to 65536 worlds, with a plot, on CPU or GPU", takes_peers=True),
 }  # fmt: skip
 SCRIPT_LIMIT_S = 1200.0

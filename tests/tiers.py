@@ -35,6 +35,8 @@ QUICK: tuple[str, ...] = (
     "saving/test_save.py",
     "reference_models",
     # kinematics and dynamics: identities, Drake and Pinocchio, derivatives
+    "execution/test_other_devices.py::test_every_main_function_lowers_for_them[forward",
+    "execution/test_other_devices.py::test_every_main_function_lowers_for_them[step through contact-3]",
     "kinematics/test_configuration.py",
     "dynamics/test_identities.py",
     "dynamics/test_against_drake_and_pinocchio.py::test_equals_drake_and_pinocchio[panda]",

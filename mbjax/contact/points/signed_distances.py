@@ -13,7 +13,7 @@ from mbjax.array_types import Positions
 from mbjax.errors import ModelWarning
 from mbjax.execution import takes_model_first
 from mbjax.execution.arrays import take
-from mbjax.geometry.signed_distance.choices import chosen_columns, index_of_largest
+from mbjax.geometry.signed_distance.choices import chosen_columns, direction_rounding, index_of_largest
 from mbjax.geometry.signed_distance.witnesses import Witnesses
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.model import CollisionGeometryRecord, GeometryParameters, MultibodyModel, as_coordinates
@@ -122,7 +122,8 @@ def nearest(witnesses: Witnesses) -> tuple[Float[Array, "n *w"], Float[Array, "3
     if witnesses.distance.shape[0] == 1:
         return witnesses.distance[0], witnesses.normal[:, 0], witnesses.point[:, 0]
     held = lax.stop_gradient(witnesses.distance)
-    index, _ = index_of_largest(jnp.where(witnesses.valid, -held, -jnp.inf))
+    size = jnp.max(jnp.abs(lax.stop_gradient(witnesses.point)), axis=(0, 1)) + jnp.max(jnp.abs(held), axis=0)
+    index, _ = index_of_largest(jnp.where(witnesses.valid, -held, -jnp.inf), direction_rounding(held.dtype) * size)
     distance = chosen_columns(index, witnesses.distance)
     return distance, chosen_columns(index, witnesses.normal, axis=1), chosen_columns(index, witnesses.point, axis=1)
 

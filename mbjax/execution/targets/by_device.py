@@ -16,6 +16,7 @@ from jax.interpreters import batching, mlir
 
 from .cpu_kernel import evaluate_kernel, is_alone, is_tested, lowered, shapes_of_kernel_results, traced_flat
 from .gpu_kernels import NotInKernelError, are_interpreted, are_on, traced_for_gpu
+from .platform_rules import register_by_platform
 
 
 def in_kernels(function: Callable, default: Callable, *args: Any) -> Any:
@@ -111,6 +112,4 @@ by_device_p.multiple_results = True
 by_device_p.def_impl(evaluate_kernel)
 by_device_p.def_abstract_eval(shapes_of_kernel_results)
 batching.primitive_batchers[by_device_p] = batch_ways
-mlir.register_lowering(by_device_p, lowered(run_default), cacheable=False)
-mlir.register_lowering(by_device_p, lower_way_on_cpu, platform="cpu", cacheable=False)
-mlir.register_lowering(by_device_p, lower_way_on_gpu, platform="cuda", cacheable=False)
+register_by_platform(by_device_p, lowered(run_default), cpu=lower_way_on_cpu, cuda=lower_way_on_gpu)

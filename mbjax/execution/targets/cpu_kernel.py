@@ -26,6 +26,7 @@ from jax.interpreters import batching, mlir, partial_eval
 from .cpu_kernel_marks import constant, mark
 from .gpu_kernels import is_world_a_thread
 from .manual_axes import varying_as
+from .platform_rules import register_by_platform
 
 TESTED = (0, 10), (0, 11), (0, 12)  # versions of JAX
 _in_kernel = contextvars.ContextVar("in_kernel", default=False)  # while tracing
@@ -216,5 +217,4 @@ def without_sharding(x: Any) -> ShapedArray:
 in_one_kernel_p.def_impl(evaluate_kernel)
 in_one_kernel_p.def_abstract_eval(shapes_of_kernel_results)
 batching.primitive_batchers[in_one_kernel_p] = batch_kernel
-mlir.register_lowering(in_one_kernel_p, lowered(evaluate_kernel))
-mlir.register_lowering(in_one_kernel_p, lower_marked, platform="cpu", cacheable=False)
+register_by_platform(in_one_kernel_p, lowered(evaluate_kernel), cpu=lower_marked)

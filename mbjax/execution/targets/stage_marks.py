@@ -10,6 +10,8 @@ from jax.extend.core import Primitive
 from jax.extend.mlir import ir
 from jax.interpreters import ad, batching, mlir
 
+from .platform_rules import register_by_platform
+
 STAGE = "mbjax.stage"  # the attribute
 
 of_stage_p = Primitive("of_stage")
@@ -40,5 +42,4 @@ of_stage_p.def_impl(lambda x: x)
 of_stage_p.def_abstract_eval(lambda x: x)
 ad.deflinear2(of_stage_p, lambda cotangent, _: [cotangent])
 batching.primitive_batchers[of_stage_p] = lambda args, dims: (of_stage_p.bind(args[0]), dims[0])
-mlir.register_lowering(of_stage_p, lambda _, x: [x])
-mlir.register_lowering(of_stage_p, set_mark, platform="cpu", cacheable=False)
+register_by_platform(of_stage_p, lambda _, x: [x], cpu=set_mark)

@@ -18,6 +18,7 @@ from jaxtyping import Array
 from ..calls.compiled_calls import Flattened, compiled_whole, flatten, is_traced
 from ..targets.by_device import on_cpu
 from ..targets.cpu_kernel import in_one_kernel, lower_as_one_kernel, lowered
+from ..targets.platform_rules import register_by_platform
 from .many_worlds import is_batched
 from .worlds_primitive import of_moving
 
@@ -153,5 +154,4 @@ loop_p.def_abstract_eval(shapes_of_loop)
 ad.primitive_jvps[loop_p] = differentiate_loop
 ad.primitive_transposes[loop_p] = transpose_loop
 batching.primitive_batchers[loop_p] = batch_loop
-mlir.register_lowering(loop_p, lowered(evaluate_loop))
-mlir.register_lowering(loop_p, lower_loop_on_cpu, platform="cpu", cacheable=False)
+register_by_platform(loop_p, lowered(evaluate_loop), cpu=lower_loop_on_cpu)

@@ -13,11 +13,12 @@ import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir, partial_eval
+from jax.interpreters import ad, batching, partial_eval
 
 from ..targets.cpu_kernel import is_final, lower_as_one_kernel, lowered
 from ..targets.gpu_kernels import are_interpreted, are_on
 from ..targets.manual_axes import of_many_worlds, varying_as
+from ..targets.platform_rules import register_by_platform
 from .chunks import Searching, are_few, run_at_once, run_in_chunks, run_one_by_one, shapes_of_one
 from .several_devices import is_shared_out, lower_in_shares
 
@@ -351,6 +352,6 @@ for_worlds_p.def_abstract_eval(abstract_results)
 batching.primitive_batchers[for_worlds_p] = batch_worlds
 ad.primitive_jvps[for_worlds_p] = differentiate_worlds
 ad.primitive_transposes[for_worlds_p] = transpose_worlds
-mlir.register_lowering(for_worlds_p, by_shares(lower_at_once), cacheable=False)
-mlir.register_lowering(for_worlds_p, by_shares(lower_worlds_on_cpu), platform="cpu", cacheable=False)
-mlir.register_lowering(for_worlds_p, by_shares(lower_worlds_on_gpu), platform="cuda", cacheable=False)
+register_by_platform(
+    for_worlds_p, by_shares(lower_at_once), cpu=by_shares(lower_worlds_on_cpu), cuda=by_shares(lower_worlds_on_gpu)
+)

@@ -18,11 +18,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial import safe_divide, safe_norm, safe_normalize
+from mbjax.spatial import safe_divide, safe_norm, safe_normalize, safe_sqrt
 
 from .box_axes import edge_separations, face_separations
 from .box_faces import FaceContact, face_contact, relative_tolerance
-from .choices import chosen_columns, index_of_largest, rolled_back, rolled_to_last, sign_of
+from .choices import chosen_columns, direction_rounding, index_of_largest, rolled_back, rolled_to_last, sign_of
 from .witnesses import Witnesses
 
 ALIGNED = 0.99  # cosine of the angle, 8 degrees, within which an edge across a face counts as lying on it
@@ -50,18 +50,18 @@ def box_box(
 
     faces = face_separations(*frozen)
     face, s_face = largest_of_faces(faces, tolerance)
-    edge, s_edge = index_of_largest(edge_separations(*frozen, tolerance).reshape(9, *n))
+    edge, s_edge = index_of_largest(edge_separations(*frozen, tolerance).reshape(9, *n), tolerance)
     is_apart = (s_face > 0.0) | (s_edge > 0.0)
 
     crossing, is_crossing = edge_contact(edge, *boxes, tolerance)
-    corner = corner_contact(*boxes)
+    corner = corner_contact(*boxes, tolerance)
     d_corner = lax.stop_gradient(corner.distance)
     is_corner = is_apart & ~(is_crossing & (s_edge < d_corner - tolerance))
     single = PointContact(*(jnp.where(is_corner, x, y) for x, y in zip(corner, crossing, strict=True)))
 
     exceeds_faces = jnp.where(is_apart, single.distance, s_edge) > s_face + tolerance
     alignment = normals_along(crossing.normal, frozen[2])
-    near_face, cosine = largest_of_faces(alignment, tolerance)
+    near_face, cosine = largest_of_faces(alignment, direction_rounding(p_AB.dtype))
     lying = lying_contact(jnp.where(exceeds_faces & ~is_apart, near_face, face), *boxes, tolerance)
     is_as_deep = jnp.abs(lying.distance[0] - s_edge) <= (1.0 - ALIGNED) * jnp.abs(s_edge) + tolerance
     passes_as_lying = ~is_apart & (~is_crossing | ((cosine > ALIGNED) & is_as_deep))
@@ -76,11 +76,11 @@ def box_box(
 
 
 def largest_of_faces(
-    scores: Float[Array, "6 *n"], tolerance: Float[Array, "*n"]
+    scores: Float[Array, "6 *n"], tolerance: Float[Array, "*n"] | float
 ) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
     """The face with the largest score, and the score; a face of A unless one of B wins by more than `tolerance`."""
-    face_A, score_A = index_of_largest(scores[:3])
-    face_B, score_B = index_of_largest(scores[3:])
+    face_A, score_A = index_of_largest(scores[:3], tolerance)
+    face_B, score_B = index_of_largest(scores[3:], tolerance)
     is_of_B = score_B > score_A + tolerance
     return jnp.where(is_of_B, face_B + 3, face_A), jnp.where(is_of_B, score_B, score_A)
 
@@ -137,11 +137,12 @@ def edge_contact(
     b_x, b_y, d = jnp.unstack(R, axis=1)
     across = jnp.stack([-d[1], d[0]])
     n_AB = safe_normalize(across, 0)
-    n_AB = ca.scale(n_AB, sign_of(lax.stop_gradient(ca.dot(n_AB, p[:2]))))
+    n_AB = ca.scale(n_AB, sign_of(lax.stop_gradient(ca.dot(n_AB, p[:2])), tolerance))
     n_frozen, R_frozen = lax.stop_gradient((n_AB, R))
-    p_A = half_A[:2] * sign_of(n_frozen)
-    reach_x = half_B[0] * sign_of(ca.dot(n_frozen, R_frozen[:2, 0]))
-    reach_y = half_B[1] * sign_of(ca.dot(n_frozen, R_frozen[:2, 1]))
+    level = direction_rounding(p.dtype)
+    p_A = half_A[:2] * sign_of(n_frozen, level)
+    reach_x = half_B[0] * sign_of(ca.dot(n_frozen, R_frozen[:2, 0]), level)
+    reach_y = half_B[1] * sign_of(ca.dot(n_frozen, R_frozen[:2, 1]), level)
     p_B = p - ca.scale(b_x, reach_x) - ca.scale(b_y, reach_y)
 
     gap = p_B[:2] - p_A
@@ -155,7 +156,11 @@ def edge_contact(
 
 
 def corner_contact(
-    half_A: Float[Array, "3 *n"], half_B: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
+    half_A: Float[Array, "3 *n"],
+    half_B: Float[Array, "3 *n"],
+    R_AB: Float[Array, "3 3 *n"],
+    p_AB: Float[Array, "3 *n"],
+    tolerance: Float[Array, "*n"],
 ) -> PointContact:
     """Contact at the corner of one box that is nearest to the other box, for boxes apart."""
     p_BA = -ca.transposed_matvec(R_AB, p_AB)
@@ -167,7 +172,7 @@ def corner_contact(
             squared_distances(frozen_B, frozen_A, from_B, p_B),
         ]
     )
-    index = index_of_largest(-distances)[0]
+    index = index_of_largest(-safe_sqrt(distances), tolerance)[0]
     signs = jnp.asarray(CORNERS * 2, p_AB.dtype).T.reshape(3, 16, *(1,) * index.ndim)
     corner = chosen_columns(index, signs, axis=1)
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial.safe_math import safe_direction
 
-from .choices import clamp, flags_of_largest, rounding, sign_of
+from .choices import clamp, direction_rounding, flags_of_largest, rounding, sign_of
 from .point_distance import distance_from_box
 from .witnesses import PairFunction, Witnesses, make_witnesses
 
@@ -40,7 +40,9 @@ class Axis(NamedTuple):
         distance = sides * self.H - self.p
         crosses = (jnp.abs(self.d) > no_turn(self.d)) & (jnp.abs(distance) <= jnp.abs(self.d) * self.half_length)
         return jnp.where(
-            crosses, distance / jnp.where(crosses, self.d, 1.0), sides * sign_of(self.d) * self.half_length
+            crosses,
+            distance / jnp.where(crosses, self.d, 1.0),
+            sides * sign_of(self.d, direction_rounding(self.d.dtype)) * self.half_length,
         )
 
     def slopes(self, t: Float[Array, "k n *w"]) -> Float[Array, "k n *w"]:
@@ -81,7 +83,7 @@ def box_capsule(
     distance = jnp.where(runs_through, inside.distance, core.distance)
     normal = jnp.where(runs_through, inside.normal, core.normal)
 
-    face = jnp.stack(flags_of_largest(list(jnp.unstack(jnp.abs(normal)))))
+    face = jnp.stack(flags_of_largest(list(jnp.unstack(jnp.abs(normal))), direction_rounding(p.dtype)))
     face_normal = jnp.where(face, sign_of(normal), 0.0)
     ends = jnp.stack(part_over_face(axis, axis.points(place[None])[:, 0], face))
     c = axis.points(ends)
@@ -141,7 +143,7 @@ def part_over_face(
 ) -> tuple[Float[Array, "n *w"], Float[Array, "n *w"]]:
     """Range of t in which the axis stays over a face: between its side planes, if the contact is between them."""
     bounds = ~face & (jnp.abs(contact) <= axis.H + rounding(axis.H))
-    ahead, h = sign_of(axis.d), axis.half_length
+    ahead, h = sign_of(axis.d, direction_rounding(axis.d.dtype)), axis.half_length
     lower = jnp.where(bounds, axis.crossings(-ahead), -h)
     upper = jnp.where(bounds, axis.crossings(ahead), h)
     return jnp.max(lower, axis=0), jnp.min(upper, axis=0)
@@ -149,24 +151,25 @@ def part_over_face(
 
 def calc_overlap(axis: Axis) -> Overlap:
     """The overlap of least depth over three faces and three edge directions; ties go to the first in this order."""
-    up = sign_of(axis.p)
+    tolerance, level = rounding(*jnp.unstack(axis.H)), direction_rounding(axis.p.dtype)
+    up = sign_of(axis.p, tolerance)
     face_offset = up * axis.p
     face_distance = face_offset - jnp.abs(axis.d) * axis.half_length - axis.H
-    face_place = -up * sign_of(axis.d) * axis.half_length
+    face_place = -up * sign_of(axis.d, level) * axis.half_length
 
     # For each edge direction i, seen in the plane (i + 1, i + 2), the axis is a line and the edge a corner.
     d, p, H = (jnp.stack([jnp.roll(x, -1, 0), jnp.roll(x, -2, 0)]) for x in (axis.d, axis.p, axis.H))
     squared = ca.dot(d, d)
     along_edge = squared <= no_turn(squared) ** 2
     across, _ = safe_direction(jnp.stack([d[1], -d[0]]), jnp.ones_like(d))
-    across = across * sign_of(ca.dot(across, p))
+    across = across * sign_of(ca.dot(across, p), tolerance)
     edge_offset = ca.dot(across, p)
-    corner = sign_of(across) * H
+    corner = sign_of(across, level) * H
     edge_distance = jnp.where(along_edge, -jnp.inf, edge_offset - ca.dot(across, corner))
     edge_place = clamp(ca.dot(corner - p, d) / jnp.where(along_edge, 1.0, squared), axis.half_length)
 
     distances = [*jnp.unstack(face_distance), *jnp.unstack(edge_distance)]
-    chosen = jnp.stack(flags_of_largest(distances))
+    chosen = jnp.stack(flags_of_largest(distances, tolerance))
     distance, place, offset = (
         jnp.sum(jnp.where(chosen, jnp.concatenate(x), 0.0), axis=0)
         for x in ((face_distance, edge_distance), (face_place, edge_place), (face_offset, edge_offset))
@@ -174,7 +177,6 @@ def calc_overlap(axis: Axis) -> Overlap:
     of_edges = jnp.where(chosen[3:], across, 0.0)
     normal = jnp.where(chosen[:3], up, 0.0) + jnp.roll(of_edges[0], 1, 0) + jnp.roll(of_edges[1], 2, 0)
     runner_up = jnp.max(jnp.where(chosen, -jnp.inf, jnp.stack(distances)), axis=0)
-    tolerance = rounding(*jnp.unstack(axis.H))
     return Overlap(distance, normal, place, (distance - runner_up <= tolerance) | (offset <= tolerance))
 
 

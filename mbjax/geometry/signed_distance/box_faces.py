@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide, safe_sqrt
 
-from .choices import chosen_columns, index_of_largest, rolled_back, rolled_to_last, sign_of
+from .choices import chosen_columns, direction_rounding, index_of_largest, rolled_back, rolled_to_last, sign_of
 
 SLOPE = 10.0  # horizontal metres that one metre of depth is worth in the choice of four corners
 DISTINCT = 1e-4  # distance, relative to the boxes' size, below which two corners count as one
@@ -38,10 +38,10 @@ def face_contact(
     above. The other box's most downward face is then clipped by the edges of the reference face.
     """
     half, R, p = (rolled_to_last(axis, x) for x in (half, R, p))
-    side = sign_of(lax.stop_gradient(p[2]))
+    side = sign_of(lax.stop_gradient(p[2]), tolerance)
     upward = jnp.stack([jnp.ones_like(side), jnp.ones_like(side), side])
     R, p = R * upward[:, None], p * upward
-    facing = index_of_largest(jnp.abs(lax.stop_gradient(R[2])))[0]
+    facing = index_of_largest(jnp.abs(lax.stop_gradient(R[2])), direction_rounding(R.dtype))[0]
     half_other, R = rolled_to_last(facing, half_other), rolled_to_last(facing, R, axis=1)
     x_axis, y_axis, z_axis = jnp.unstack(R, axis=1)
     centre = p - ca.scale(z_axis, half_other[2] * sign_of(lax.stop_gradient(z_axis[2])))
@@ -109,19 +109,20 @@ def spread_corners(
 ) -> tuple[list[Int[Array, "*n"]], Bool[Array, "4 *n"]]:
     """Chooses four points: the deepest, the farthest from it, from their line, and from the triangle of the three.
 
-    A metre of depth counts as much as `SLOPE` horizontal metres, so that a tilted face keeps its lower edge.
+    A metre of depth counts as much as `SLOPE` horizontal metres, so that a tilted face keeps its lower edge. Of points
+    that symmetry makes equal the first is taken.
     """
     x, y, z = jnp.unstack(points)
     distinct = tolerance * (DISTINCT / relative_tolerance(points.dtype))
 
     def largest(across: Float[Array, "m *n"]) -> tuple[Int[Array, "*n"], Bool[Array, "*n"]]:
         is_new = possible & (across > distinct)
-        index, score = index_of_largest(jnp.where(is_new, across - SLOPE * z, -jnp.inf))
+        index, score = index_of_largest(jnp.where(is_new, across - SLOPE * z, -jnp.inf), SLOPE * tolerance)
         return index, score > -jnp.inf
 
     lowest = jnp.min(jnp.where(possible, z, jnp.inf), axis=0)
     is_lowest = possible & (z <= lowest + tolerance)  # picks an end of a level edge, not a point between
-    a, score_a = index_of_largest(jnp.where(is_lowest, length(x, y), -jnp.inf))
+    a, score_a = index_of_largest(jnp.where(is_lowest, length(x, y), -jnp.inf), tolerance)
     xa, ya = chosen_columns(a, x), chosen_columns(a, y)
     b, has_b = largest(length(x - xa, y - ya))
     xb, yb = chosen_columns(b, x), chosen_columns(b, y)

@@ -85,7 +85,7 @@ def separating_features(pair: ConvexPair) -> tuple[Found, Float[Array, "*n"], Bo
     """What separates most, the pair's size, and whether another direction separates as much."""
     directions, size = starting_directions(pair)
     separations = separation(pair, directions)
-    starts = distinct_starts(directions, separations)
+    starts = distinct_starts(directions, separations, rounding(size))
     num_tangents = pair.numbers_of_tangents(size)
     tolerance = rounding(size)
 
@@ -103,9 +103,7 @@ def separating_features(pair: ConvexPair) -> tuple[Found, Float[Array, "*n"], Bo
         near = pair.near(found.direction, crossing(pair, found.direction[:, None], touching)[1][:, 0])
         directions = climb(pair, found.direction[:, None], Features(*near, *num_tangents), reach)
         reached = separation(pair, directions)
-        highest = jnp.max(reached, axis=0)
-        is_highest = (reached >= highest - tolerance).astype(reached.dtype)
-        index = index_of_largest(is_highest)[0]  # the first has the most tangents
+        index, highest = index_of_largest(reached, tolerance)  # the first has the most tangents
         features = Features(*near, *(chosen_columns(index, count) for count in num_tangents))
         new = Found(chosen_columns(index, directions, axis=1), highest, features)
         is_better = highest >= found.separation - tolerance
@@ -153,11 +151,13 @@ def separating_features(pair: ConvexPair) -> tuple[Found, Float[Array, "*n"], Bo
     return found, size, is_rivalled
 
 
-def distinct_starts(directions: Float[Array, "3 m *n"], separations: Float[Array, "m *n"]) -> Float[Array, "3 k *n"]:
+def distinct_starts(
+    directions: Float[Array, "3 m *n"], separations: Float[Array, "m *n"], tolerance: Float[Array, "*n"]
+) -> Float[Array, "3 k *n"]:
     """The directions of largest separation, each well away from those before it."""
     starts = []
     for _ in range(NUM_STARTS):
-        starts.append(chosen_columns(index_of_largest(separations)[0], directions, axis=1))
+        starts.append(chosen_columns(index_of_largest(separations, tolerance)[0], directions, axis=1))
         separations = jnp.where(dot_columns(directions, starts[-1][:, None]) > APART, -jnp.inf, separations)
     return jnp.stack(starts, axis=1)
 

@@ -18,7 +18,7 @@ from mbjax.spatial import safe_norm, safe_normalize
 
 from .choices import chosen_columns, dot_columns, gathered, index_of_farthest, sign_of
 from .lowest_vertices import low_and_wide
-from .nearest_corners import DIRECTION_ROUNDING, heights, nearest_corners
+from .nearest_corners import DIRECTION_ROUNDING, TIE, heights, nearest_corners
 
 CORNERS = [[x, y, z] for x in (1.0, -1.0) for y in (1.0, -1.0) for z in (1.0, -1.0)]
 UNITS = 2**20  # integer units of a unit vector's component
@@ -99,7 +99,8 @@ def nearest_end(
     """Identifies the farthest end (1: the lower one), and its rim's side towards a point in units of 1 / UNITS."""
     is_level = jnp.abs(direction[2]) <= DIRECTION_ROUNDING * float(jnp.finfo(direction.dtype).eps)
     side = jnp.round(UNITS * safe_normalize(towards[:2], 0))
-    is_lower = (jnp.where(is_level, towards[2], direction[2]) < 0.0).astype(side.dtype)
+    middle = TIE * float(jnp.finfo(direction.dtype).eps) * size[1]
+    is_lower = (jnp.where(is_level, towards[2] + middle, direction[2]) < 0.0).astype(side.dtype)
     return jnp.stack([is_lower, *side]).astype(jnp.int32)
 
 

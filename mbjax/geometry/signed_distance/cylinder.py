@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
-from .choices import sign_of
+from .choices import direction_rounding, sign_of
 
 UPRIGHT_ANGLE = 1e-3  # tilt, in rad, below which the rim's lowest point moves to the middle of the end
 STANDING_ANGLE = 0.05  # tilt, in rad, from which the three points of the end are in its middle
@@ -30,7 +30,7 @@ def lowest_points_of_cylinder(
     downwards = jnp.stack([x * z, y * z, -squared_sine])  # in the plane of the ends, |downwards| = sine
     to_lowest = ca.scale(downwards, radius * smooth_inverse_sqrt(squared_sine, UPRIGHT_ANGLE**2))
     half_axis = ca.scale(Bz, 0.5 * length)
-    lower_end = ca.scale(half_axis, -sign_of(z))
+    lower_end = ca.scale(half_axis, -sign_of(z, direction_rounding(z.dtype)))
     reach = radius * smooth_step_down(squared_sine, STANDING_ANGLE**2)
     angles = (2.0 * math.pi * k / 3.0 for k in range(3))
     feet = [lower_end + ca.scale(math.cos(a) * Bx + math.sin(a) * By, reach) for a in angles]

@@ -56,11 +56,11 @@ def normal_and_multiplier(
     s is found without derivatives. The last Newton steps, from there, have the derivatives of the implicit function.
     """
     frozen_axes, frozen_p = lax.stop_gradient((semi_axes, p))
-    is_shortest = jnp.stack(flags_of_largest([-a for a in jnp.unstack(frozen_axes)]))
+    is_shortest = jnp.stack(flags_of_largest([-a for a in jnp.unstack(frozen_axes)], 0.0))
     shortest = jnp.min(frozen_axes, axis=0)
     tiny = MIDDLE * float(jnp.finfo(p.dtype).eps) * shortest
     in_middle = is_shortest & (jnp.abs(frozen_p) < tiny)
-    moved = jnp.where(in_middle, sign_of(frozen_p) * tiny, frozen_p)
+    moved = jnp.where(in_middle, sign_of(frozen_p, tiny) * tiny, frozen_p)
     gaps = (frozen_axes - shortest) * (frozen_axes + shortest)
     s_above_pole = find_multiplier(frozen_axes, gaps, shortest, moved)
 

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
-from .choices import flags_of_largest, sign_of
+from .choices import flags_of_largest, rounding, sign_of
 from .cylinder import lowest_points_of_cylinder
 from .lowest_vertices import lowest_vertices
 from .witnesses import PairFunction, Witnesses, make_witnesses
@@ -46,11 +46,12 @@ def half_space_box(
 ) -> Witnesses:
     """Witnesses at the four corners of the box's face whose centre is lowest.
 
-    Where the face changes, the corners that leave are as high as those that join.
+    Where the face changes, the corners that leave are as high as those that join; of faces as low within rounding it is
+    the first.
     """
     del size_A
     u, v, w = (ca.scale(axis, 0.5 * x) for axis, x in zip(jnp.unstack(R_AB, axis=1), jnp.unstack(size_B), strict=True))
-    is_u, is_v, is_w = flags_of_largest([jnp.abs(x[2]) for x in (u, v, w)])
+    is_u, is_v, is_w = flags_of_largest([jnp.abs(x[2]) for x in (u, v, w)], rounding(*jnp.unstack(size_B)))
     down = jnp.where(is_u, u, jnp.where(is_v, v, w))
     side, other = jnp.where(is_u, v, u), jnp.where(is_w, v, w)
     center = p_AB - ca.scale(down, sign_of(down[2]))

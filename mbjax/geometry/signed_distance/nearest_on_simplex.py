@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from mbjax.spatial import safe_divide, safe_norm, safe_normalize
 
-from .choices import chosen_columns, dot_columns, index_of_largest
+from .choices import chosen_columns, direction_rounding, dot_columns, index_of_largest
 from .convex_contact import ConvexPair, farthest_points
 
 ITERATIONS = 4
@@ -67,7 +67,8 @@ def nearest_point(corners: Float[Array, "3 4 *n"]) -> Nearest:
     squared = jnp.concatenate(
         [dot_columns(of_edges, of_edges), jnp.where(is_inside, dot_columns(of_faces, of_faces), jnp.inf)]
     )
-    index, _ = index_of_largest(-squared)
+    rounding = direction_rounding(squared.dtype)
+    index, _ = index_of_largest(-squared, 0.0, rounding)
     weights = jnp.concatenate(
         [
             weights_of(EDGES, [1.0 - on_edges, on_edges]),
@@ -75,7 +76,7 @@ def nearest_point(corners: Float[Array, "3 4 *n"]) -> Nearest:
         ],
         axis=1,
     )
-    spare, _ = index_of_largest(-chosen_columns(index, weights, axis=1))
+    spare, _ = index_of_largest(-chosen_columns(index, weights, axis=1), rounding)
     return Nearest(corners, spare, chosen_columns(index, jnp.concatenate([of_edges, of_faces], axis=1), axis=1))
 
 

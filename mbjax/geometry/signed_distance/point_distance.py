@@ -40,10 +40,11 @@ def distance_from_segment(half_length: Float[Array, "*n"], p: Float[Array, "3 *n
 def distance_from_box(half_size: Float[Array, "3 *n"], p: Float[Array, "3 *n"]) -> PointDistance:
     """Distance from a box; inside, from the nearest face, with ties in the order x, y, z and plus before minus."""
     half_size, p = jnp.broadcast_arrays(half_size, p)
-    coordinates, signs = jnp.unstack(p), [sign_of(x) for x in jnp.unstack(p)]
+    tolerance = rounding(*jnp.unstack(half_size))
+    coordinates, signs = jnp.unstack(p), [sign_of(x, tolerance) for x in jnp.unstack(p)]
     excess = [s * x - h for s, x, h in zip(signs, coordinates, jnp.unstack(half_size), strict=True)]
-    nearest = flags_of_largest(excess)
-    at_face = sum(jnp.where(e > 0.0, 1, 0) for e in excess) <= 1
+    nearest = flags_of_largest(excess, tolerance)
+    at_face = sum(jnp.where(e > tolerance, 1, 0) for e in excess) <= 1
     face_distance = jnp.where(nearest[0], excess[0], jnp.where(nearest[1], excess[1], excess[2]))
     face_normal = jnp.stack([jnp.where(flag, s, 0.0) for flag, s in zip(nearest, signs, strict=True)])
 
@@ -53,7 +54,6 @@ def distance_from_box(half_size: Float[Array, "3 *n"], p: Float[Array, "3 *n"]) 
     runner_up = jnp.max(jnp.stack([jnp.where(flag, -jnp.inf, e) for flag, e in zip(nearest, excess, strict=True)]), 0)
     depth_of_center = -jnp.where(nearest[0], half_size[0], jnp.where(nearest[1], half_size[1], half_size[2]))
     other = jnp.maximum(runner_up, 2.0 * depth_of_center - face_distance)  # distance from the opposite face
-    tolerance = rounding(*jnp.unstack(half_size))
     return PointDistance(
         jnp.where(at_face, face_distance, ca.dot(edge_normal, beyond)),
         jnp.where(at_face, face_normal, edge_normal),
@@ -66,18 +66,18 @@ def distance_from_cylinder(size: Float[Array, "2 *n"], p: Float[Array, "3 *n"]) 
     radius, length = jnp.unstack(size)
     x, y, z = jnp.broadcast_arrays(*jnp.unstack(p), radius)[:3]
     outward, on_axis = safe_direction(jnp.stack([x, y]), along_x(x)[:2])
-    across, up = ca.dot(outward, jnp.stack([x, y])), sign_of(z)
+    tolerance = rounding(radius, length)
+    across, up = ca.dot(outward, jnp.stack([x, y])), sign_of(z, tolerance)
     side, end = across - radius, up * z - 0.5 * length
 
-    at_rim = (side > 0.0) & (end > 0.0)
-    on_side = side >= end
+    at_rim = (side > tolerance) & (end > tolerance)
+    on_side = side >= end - tolerance
     beyond = jnp.stack([jnp.where(at_rim, side, 1.0), jnp.where(at_rim, end, 0.0)])
     at_rim_normal, _ = safe_direction(beyond, jnp.ones_like(beyond))
     radial = jnp.where(at_rim, at_rim_normal[0], jnp.where(on_side, 1.0, 0.0))
     axial = jnp.where(at_rim, at_rim_normal[1], jnp.where(on_side, 0.0, 1.0))
     distance = jnp.where(at_rim, ca.dot(at_rim_normal, beyond), jnp.where(on_side, side, end))
 
-    tolerance = rounding(radius, length)
     other = jnp.where(on_side, end, side)
     middle = jnp.where(on_side, on_axis | (across <= tolerance), up * z <= tolerance)
     inside = (distance <= 0.0) & (middle | (distance - other <= tolerance))
