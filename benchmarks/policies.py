@@ -6,7 +6,7 @@
     python -m benchmarks.policies apg cart_pole 200         # updates
     python -m benchmarks.policies gradient cart_pole 400    # updates
     python -m benchmarks.policies gradient hopper 300
-    python -m benchmarks.policies gradient ant 700
+    python -m benchmarks.policies gradient ant 900
     python -m benchmarks.policies ppo quadruped 1500000 --seed 1 --policy walk.npz      # keeps the policy of this seed
     python -m benchmarks.policies ppo quadruped 1500000 --randomized --policy walk.npz  # worlds of different numbers
     python -m benchmarks.policies picture                   # policies.png of all curves in policies.json
@@ -43,11 +43,12 @@ from mbjax.learners.playground_tasks import FRICTION, PLAYGROUND_TASKS, playgrou
 
 # Horizons of 0.3 to 0.8 s: through contact, longer ones give gradients of 1e2 and more, from which nothing is learned.
 CONTACT: dict[str, Any] = {"longest": 10.0, "last_rate": 0.1, "critic_passes": 16}
+CORRELATED = {"correlation": 0.9, "actor_trace": 0.97}
 WALK = CONTACT | {"horizon": 16, "exploration": -1.0, "last_rate": 0.3}
 SETTINGS: dict[str, dict[str, Any]] = {
     "cart_pole": {},
     "hopper": CONTACT | {"horizon": 32, "exploration": 0.0},
-    "ant": CONTACT | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.3},
+    "ant": CONTACT | CORRELATED | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.2},
     "quadruped": WALK,
     "go1": WALK,
     "g1": WALK,

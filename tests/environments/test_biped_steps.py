@@ -28,7 +28,8 @@ def leg(name: str, y: float, sole: str) -> str:
     return (
         f'<body name="{name}_thigh" pos="0 {y} 0">{joints["yaw"]}{joints["roll"]}{joints["pitch"]}{mass.format(2)}'
         f'<body name="{name}_shank" pos="0 0 -0.3">{joints["knee"]}{mass.format(1)}'
-        f'<body name="{name}_foot" pos="0 0 -0.25">{joints["ankle"]}{joints["tilt"]}{sole.format(name)}</body></body></body>'
+        f'<body name="{name}_foot" pos="0 0 -0.25">{joints["ankle"]}{joints["tilt"]}{sole.format(name)}'
+        "</body></body></body>"
     )
 
 
