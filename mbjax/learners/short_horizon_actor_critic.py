@@ -3,10 +3,10 @@
 The actor climbs the gradient of the rewards of `horizon` steps plus the critic's value of where they lead, taken
 through the physics; with `actor_trace` below 1 values on the way count too, so that it feels the ends of episodes,
 which rewards have no slope towards. The critic learns TD(λ) targets of the same steps, as means over the discounted
-future: rewards and values are multiplied by 1 - discount. Observations are scaled to unit spread, and where contact makes a
-world's gradient by its state longer than `longest`, it is shortened there. With `correlation` the noise of actions
-changes slowly, so that limbs make strokes where white noise only shakes them. Nothing else: equinox for the networks,
-optax for the optimizers (extra `learn`), mbjax for the worlds.
+future: rewards and values are multiplied by 1 - discount. Observations are scaled to unit spread, and where contact
+makes a world's gradient by its state longer than `longest`, it is shortened there. With `correlation` the noise of
+actions changes slowly, so that limbs make strokes where white noise only shakes them. Nothing else: equinox for the
+networks, optax for the optimizers (extra `learn`), mbjax for the worlds.
 
     python -m mbjax.learners.short_horizon_actor_critic     # swings up a cart-pole
 
