@@ -48,7 +48,10 @@ WALK = CONTACT | {"horizon": 16, "exploration": -1.0, "last_rate": 0.3}
 SETTINGS: dict[str, dict[str, Any]] = {
     "cart_pole": {},
     "hopper": CONTACT | {"horizon": 32, "exploration": 0.0},
-    "ant": CONTACT | CORRELATED | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.2},
+    "ant": CONTACT
+    | CORRELATED
+    | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.2}
+    | {"reward_scale": 0.01, "longest": 10.0 / 1024},
     "quadruped": WALK,
     "go1": WALK,
     "g1": WALK,

@@ -2,11 +2,10 @@
 
 The actor climbs the gradient of the rewards of `horizon` steps plus the critic's value of where they lead, taken
 through the physics; with `actor_trace` below 1 values on the way count too, so that it feels the ends of episodes,
-which rewards have no slope towards. The critic learns TD(λ) targets of the same steps, as means over the discounted
-future: rewards and values are multiplied by 1 - discount. Observations are scaled to unit spread, and where contact
-makes a world's gradient by its state longer than `longest`, it is shortened there. With `correlation` the noise of
-actions changes slowly, so that limbs make strokes where white noise only shakes them. Nothing else: equinox for the
-networks, optax for the optimizers (extra `learn`), mbjax for the worlds.
+which rewards have no slope towards. The critic learns TD(λ) targets of the same steps. Observations are scaled to unit
+spread, and where contact makes a world's gradient by its state longer than `longest`, it is shortened there. With
+`correlation` the noise of actions changes slowly, so that limbs make strokes where white noise only shakes them.
+Nothing else: equinox for the networks, optax for the optimizers (extra `learn`), mbjax for the worlds.
 
     python -m mbjax.learners.short_horizon_actor_critic     # swings up a cart-pole
 
@@ -63,7 +62,8 @@ class Settings:
     keeps_exploring: bool = False  # whether that deviation stays as it is
     correlation: float = 0.0  # of the noise of actions between two steps of a horizon
     width: int = 64
-    longest: float = float("inf")  # gradient by the state of one world that goes back through a step, of its own return
+    longest: float = float("inf")  # gradient by the state of one world that goes back through a step
+    reward_scale: float = 1.0  # factor of rewards for actor and critic
     last_rate: float = 1.0  # the last step of the optimizers beside their first; falls evenly over `updates`
     updates: int = 400
 
@@ -234,7 +234,7 @@ def negative_return(
         return jax.vmap(target)(jax.vmap(scaling)(observations))
 
     def moved(model: MultibodyModel, states: EpisodeState, noise: jax.Array) -> EpisodeState:
-        short = faded((states.env.physics, states.env.observation), discount * trace, settings.longest / count)
+        short = faded((states.env.physics, states.env.observation), discount * trace, settings.longest)
         states = eqx.tree_at(lambda x: (x.env.physics, x.env.observation), states, short)
         return episodes.with_model(model).step(states, actor(scaling(states.env.observation), noise))
 
@@ -247,7 +247,7 @@ def negative_return(
         states = jax.vmap(moved, (robots.axes, 0, 0))(robots.models, states, noise)
         ends = states.env.done & ~states.truncated
         weight = jnp.where(ends, 0.0, jnp.where(is_last | states.truncated, discount, discount * (1.0 - trace)))
-        total += jnp.sum((1.0 - discount) * states.env.reward + weight * value(states.last_observation))
+        total += jnp.sum(settings.reward_scale * states.env.reward + weight * value(states.last_observation))
         return (states, total), Way(seen, states.last_observation, states.env.reward, ends, states.env.done)
 
     last = jnp.arange(settings.horizon) == settings.horizon - 1
@@ -256,14 +256,14 @@ def negative_return(
 
 
 def td_targets(way: Way, learner: Learner, settings: Settings) -> jax.Array:
-    """TD(λ): each value is the reward and a mixture of the next value and the next target, times 1 - discount."""
+    """TD(λ): each value is the reward and a mixture of the next value and the next target."""
     values = jax.vmap(jax.vmap(lambda seen: learner.target(learner.scaling(seen))))(way.next_observation)
     following = jnp.where(way.ends, 0.0, values)
 
     def backward(after: jax.Array, x: tuple) -> tuple[jax.Array, jax.Array]:
         reward, next_value, done = x
         mixed = jnp.where(done, next_value, (1.0 - settings.trace) * next_value + settings.trace * after)
-        here = (1.0 - settings.discount) * reward + settings.discount * mixed
+        here = settings.reward_scale * reward + settings.discount * mixed
         return here, here
 
     return jax.lax.scan(backward, following[-1], (way.reward, following, way.done), reverse=True)[1]

@@ -75,7 +75,7 @@ def test_each_world_may_have_a_robot_of_its_own() -> None:
 def test_each_action_has_the_gradient_of_its_own_mixed_return() -> None:
     """For every step of a horizon, in which one world is cut off by its time limit: written out from that step on."""
     episodes = Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=20)
-    settings = Settings(worlds=2, horizon=4, width=8, discount=0.9, actor_trace=0.7)
+    settings = Settings(worlds=2, horizon=4, width=8, discount=0.9, actor_trace=0.7, reward_scale=0.1)
     learner = start(
         episodes, settings, robots := robots_of(episodes, settings, None, jax.random.key(0)), jax.random.key(0)
     )
