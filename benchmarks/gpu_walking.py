@@ -31,7 +31,7 @@ from mbjax.environments import (
 )
 from mbjax.learners.network_policy import NetworkPolicy
 
-from .policies import DISTURBED, TASKS, WALKERS, settings_of
+from .policies import TASKS, WALKERS, settings_of, walker
 
 ERROR, FALLS = 0.15, 0.05  # m/s and a share: what counts as walking
 UNROLL, MINIBATCHES, CHUNK = 16, 8, 50  # steps; batches of an update; steps of a timed call
@@ -91,7 +91,7 @@ class Rows:
 
     def __init__(self, options: argparse.Namespace):
         self.options, self.began = options, time.perf_counter()
-        self.env = QuadrupedVelocity(WALKERS[options.robot]())
+        self.env = walker(options.robot)
         self.commands = velocity_commands(self.env, jax.random.key(5), options.commands)
         self.last: NetworkPolicy | None = None
 
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.unrolls % MINIBATCHES or options.unrolls % options.worlds:
         parser.error(f"--unrolls must be a multiple of {MINIBATCHES} and of the worlds, got {options.unrolls}")
     print(f"{options.robot} on {jax.devices()[0].device_kind}, {options.worlds} worlds", flush=True)
-    env = QuadrupedVelocity(WALKERS[options.robot](), **DISTURBED)
+    env = walker(options.robot, is_disturbed=True)
     for name, number in steps_a_second(env, options.worlds).items():
         print(f"{name}: {number:.3g} control steps a second", flush=True)
     train = importlib.import_module("brax.training.agents.ppo.train").train

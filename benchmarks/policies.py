@@ -6,14 +6,14 @@
     python -m benchmarks.policies apg cart_pole 200         # updates
     python -m benchmarks.policies gradient cart_pole 400    # updates
     python -m benchmarks.policies gradient hopper 300
-    python -m benchmarks.policies gradient ant 700
+    python -m benchmarks.policies gradient ant 900
     python -m benchmarks.policies ppo quadruped 1500000 --seed 1 --policy walk.npz      # keeps the policy of this seed
     python -m benchmarks.policies ppo quadruped 1500000 --randomized --policy walk.npz  # worlds of different numbers
     python -m benchmarks.policies picture                   # policies.png of all curves in policies.json
 
 Each prints steps, seconds of wall and of the processor since it began, compilation included, and the mean return of an
 episode without exploration; that of seed 0 adds its curve to policies.json. Tasks are cart_pole (an episode has 250
-steps), hopper and ant (1000), quadruped and go1 (500). `python -m benchmarks.walking` measures how it walks.
+steps), hopper and ant (1000), quadruped, go1 and g1 (500). `python -m benchmarks.walking` measures how it walks.
 """
 
 import argparse
@@ -39,17 +39,22 @@ from mbjax.environments import (
     as_brax,
 )
 from mbjax.learners.network_policy import NetworkPolicy
-from mbjax.learners.playground_tasks import playground_model
+from mbjax.learners.playground_tasks import FRICTION, PLAYGROUND_TASKS, playground_file, playground_model
 
 # Horizons of 0.3 to 0.8 s: through contact, longer ones give gradients of 1e2 and more, from which nothing is learned.
 CONTACT: dict[str, Any] = {"longest": 10.0, "last_rate": 0.1, "critic_passes": 16}
+CORRELATED = {"correlation": 0.9, "actor_trace": 0.97}
 WALK = CONTACT | {"horizon": 16, "exploration": -1.0, "last_rate": 0.3}
 SETTINGS: dict[str, dict[str, Any]] = {
     "cart_pole": {},
     "hopper": CONTACT | {"horizon": 32, "exploration": 0.0},
-    "ant": CONTACT | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.3},
+    "ant": CONTACT
+    | CORRELATED
+    | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.2}
+    | {"reward_scale": 0.01, "longest": 10.0 / 1024},
     "quadruped": WALK,
     "go1": WALK,
+    "g1": WALK,
 }
 # brax's own batches have hundreds of thousands of steps; small ones learn from fewer steps, which a CPU is short of.
 SMALL = {"num_envs": 128, "unroll_length": 32, "batch_size": 16, "num_minibatches": 8, "num_updates_per_batch": 8}
@@ -78,8 +83,7 @@ RANDOMIZED = {  # what differs from world to world, of a robot with PD controlle
     "kp:*": mbjax.uniform(0.8, 1.2, relative=True),
     "kd:*": mbjax.uniform(0.8, 1.2, relative=True),
 }
-DISTURBED: dict[str, Any] = {"encoders": Sensor(noise=0.02), "pushes": RandomPushes("trunk", 40.0, 0.004, 10)}
-TASKS = {"cart_pole": 250, "hopper": 1000, "ant": 1000, "quadruped": 500, "go1": 500}  # steps of an episode
+TASKS = {"cart_pole": 250, "hopper": 1000, "ant": 1000, "quadruped": 500, "go1": 500, "g1": 500}  # steps of an episode
 
 
 def episodes(task: str) -> Episodes:
@@ -87,7 +91,7 @@ def episodes(task: str) -> Episodes:
     if task == "cart_pole":
         return Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=TASKS[task])
     if task in WALKERS:
-        return Episodes(QuadrupedVelocity(WALKERS[task](), **DISTURBED), length=TASKS[task])
+        return Episodes(walker(task, is_disturbed=True), length=TASKS[task])
     import gymnasium
 
     path = pathlib.Path(gymnasium.__file__).parent / f"envs/mujoco/assets/{task}.xml"
@@ -109,7 +113,32 @@ def go1(time_step: float = 0.01) -> mbjax.MultibodyModel:
     return playground_model("Go1JoystickFlatTerrain", time_step)
 
 
-WALKERS = {"quadruped": quadruped, "go1": go1}
+def g1(time_step: float = 0.01) -> mbjax.MultibodyModel:
+    """Playground's Unitree G1, whose soles alone may touch its floor, with legs and waist stiff enough to stand."""
+    with warnings.catch_warnings():  # of meshes that are only drawn
+        warnings.simplefilter("ignore")
+        path = playground_file(PLAYGROUND_TASKS["G1JoystickFlatTerrain"].file)
+        soles = [("*foot*", "floor")]
+        model = mbjax.load(path, time_step=time_step, contact_pairs=soles, on_unsupported="warn")
+    for shape in sorted({name for pair in model.collision_pairs for name in pair}):
+        model = mbjax.set_friction(model, shape, FRICTION)
+    for actuator in model.layout.actuators:
+        if any(part in model.joint(actuator.joint).name for part in ("hip", "knee", "ankle", "waist")):
+            model = mbjax.set_controller_gains(model, 200.0, 5.0, actuator.name)
+    return model
+
+
+WALKERS = {"quadruped": quadruped, "go1": go1, "g1": g1}
+SMALL_STEPS = {"fastest": (0.4, 0.2, 0.5), "width": 0.05, "effort_cost": 1e-5, "scale": 0.2, "keyframe": "knees_bent"}
+OPTIONS: dict[str, dict[str, Any]] = {"quadruped": {}, "go1": {}, "g1": SMALL_STEPS}
+TRUNK = {"quadruped": "trunk", "go1": "trunk", "g1": "pelvis"}
+
+
+def walker(robot: str, is_disturbed: bool = False, time_step: float = 0.01, **options: Any) -> QuadrupedVelocity:
+    """A robot that walks at commanded velocities, perhaps under the pushes and the noise of training."""
+    if is_disturbed:
+        options |= {"encoders": Sensor(noise=0.02), "pushes": RandomPushes(TRUNK[robot], 40.0, 0.004, 10)}
+    return QuadrupedVelocity(WALKERS[robot](time_step), **(OPTIONS[robot] | options))
 
 
 class Curve:

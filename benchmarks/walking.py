@@ -5,12 +5,12 @@
     python -m benchmarks.walking --commands 64 --film walk.html
     python -m benchmarks.walking seed_*.npz --only policy "policy in MuJoCo"
 
-Commands are drawn evenly from ±0.8 m/s forward, ±0.8 m/s sideward and ±1 rad/s. The rows are standing still, the trot
-in open loop, the policy as it was trained (steps of 10 ms), under pushes and noise, among robots of other masses,
-friction and gains, in steps of 4 and 2 ms, and in MuJoCo with steps of 2 ms. Each prints the mean error of velocity at
-every step after the first second, over strides, and how many fell; of several policies, such as those of seeds, the
-median and the worst too. `--robot go1` is Playground's Go1. The film has one command of the first policy, mbjax and
-MuJoCo side by side.
+Commands are drawn evenly from ±0.8 m/s forward, ±0.8 m/s sideward and ±1 rad/s; of the humanoid G1 from ±0.4 m/s,
+±0.2 m/s and ±0.5 rad/s. The rows are standing still, the trot in open loop, the policy as it was trained (steps of
+10 ms), under pushes and noise, among robots of other masses, friction and gains, in steps of 4 and 2 ms, and in MuJoCo
+with steps of 2 ms. Each prints the mean error of velocity at every step after the first second, over strides, and how
+many fell; of several policies, such as those of seeds, the median and the worst too. `--robot go1` and `--robot g1` are
+Playground's. The film has one command of the first policy, mbjax and MuJoCo side by side.
 """
 
 import argparse
@@ -34,31 +34,30 @@ from mbjax.environments import (
 from mbjax.learners.network_policy import NetworkPolicy
 from mbjax.learners.walk_in_mujoco import evaluate_velocity_in_mujoco
 
-from .policies import DISTURBED, RANDOMIZED, WALKERS, WALKING
+from .policies import RANDOMIZED, WALKERS, WALKING, walker
 
 BESIDE = 1.0  # m between the robots of the film
 
 
-def still(observation: jax.Array) -> jax.Array:
-    """No action."""
-    return jnp.zeros((*observation.shape[:-1], 12))
+def still(environment: QuadrupedVelocity) -> Callable[[jax.Array], jax.Array]:
+    """No action, whatever is observed."""
+    return lambda observation: jnp.zeros((*observation.shape[:-1], environment.action_size))
 
 
 def rows(robot: str = "quadruped") -> dict[str, tuple[Callable, QuadrupedVelocity, dict[str, Any]]]:
     """What is measured: a function, an environment and options; names that start with "policy" are of one."""
-    model = WALKERS[robot]
-    env = QuadrupedVelocity(model())
+    env = walker(robot)
     assert env.trot is not None
     standing = dataclasses.replace(env, trot=dataclasses.replace(env.trot, lift=0.0, share=0.0))
     found: dict[str, tuple[Callable, QuadrupedVelocity, dict[str, Any]]] = {
         "standing still": (evaluate_velocity, standing, {}),
         "trot in open loop": (evaluate_velocity, env, {}),
         "policy": (evaluate_velocity, env, {}),
-        "policy, pushes and noise": (evaluate_velocity, QuadrupedVelocity(model(), **DISTURBED), {}),
+        "policy, pushes and noise": (evaluate_velocity, walker(robot, is_disturbed=True), {}),
         "policy, other robots": (evaluate_velocity, env, {"distributions": RANDOMIZED}),
     }
     for time_step, substeps in ((0.004, 5), (0.002, 10)):
-        fine = QuadrupedVelocity(model(time_step), substeps=substeps)
+        fine = walker(robot, time_step=time_step, substeps=substeps)
         found[f"policy, steps of {1e3 * time_step:.0f} ms"] = evaluate_velocity, fine, {}
     found["policy in MuJoCo"] = evaluate_velocity_in_mujoco, env, {}
     return found
@@ -69,7 +68,7 @@ def measured(
 ) -> list[VelocityTracking]:
     """Prints how each policy walks in a row, and the median and worst of several."""
     measure, env, options = rows(robot)[row]
-    acting: list[Any] = list(policies) if row.startswith("policy") else [still]
+    acting: list[Any] = list(policies) if row.startswith("policy") else [still(env)]
     found = []
     for policy in acting:
         if measure is evaluate_velocity_in_mujoco:

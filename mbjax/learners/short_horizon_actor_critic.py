@@ -1,9 +1,11 @@
 """Trains a policy by the simulator's gradients: the short-horizon actor–critic of Xu et al. (2022, arXiv 2204.07137).
 
 The actor climbs the gradient of the rewards of `horizon` steps plus the critic's value of where they lead, taken
-through the physics. The critic learns TD(λ) targets of the same steps. Observations are scaled to unit spread, and
-where contact makes a world's gradient by its state longer than `longest`, it is shortened there. Nothing else: equinox
-for the networks, optax for the optimizers (extra `learn`), mbjax for the worlds.
+through the physics; with `actor_trace` below 1 values on the way count too, so that it feels the ends of episodes,
+which rewards have no slope towards. The critic learns TD(λ) targets of the same steps. Observations are scaled to unit
+spread, and where contact makes a world's gradient by its state longer than `longest`, it is shortened there. With
+`correlation` the noise of actions changes slowly, so that limbs make strokes where white noise only shakes them.
+Nothing else: equinox for the networks, optax for the optimizers (extra `learn`), mbjax for the worlds.
 
     python -m mbjax.learners.short_horizon_actor_critic     # swings up a cart-pole
 
@@ -51,14 +53,17 @@ class Settings:
     horizon: int = 32
     discount: float = 0.99
     trace: float = 0.95  # λ of the critic's targets
+    actor_trace: float = 1.0  # λ of the returns that the actor climbs; 1 has the critic only after the horizon
     actor_rate: float = 2e-3
     critic_rate: float = 2e-3
     critic_passes: int = 8
     target_rate: float = 0.2  # how fast the target network follows the critic, an update
     exploration: float = -0.5  # logarithm of the first standard deviation of actions
     keeps_exploring: bool = False  # whether that deviation stays as it is
+    correlation: float = 0.0  # of the noise of actions between two steps of a horizon
     width: int = 64
     longest: float = float("inf")  # gradient by the state of one world that goes back through a step
+    reward_scale: float = 1.0  # factor of rewards for actor and critic
     last_rate: float = 1.0  # the last step of the optimizers beside their first; falls evenly over `updates`
     updates: int = 400
 
@@ -198,55 +203,56 @@ def length_of(tree: Any) -> jax.Array:
     return safe_sqrt(sum((jnp.sum(x * x) for x in jax.tree.leaves(tree)), start=jnp.zeros(())))
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def shortened(tree: Any, longest: float) -> Any:
-    """The tree itself, whose gradient is not longer than this; one that is not finite is left out."""
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def faded(tree: Any, share: float, longest: float) -> Any:
+    """The tree itself; of its gradient this share goes on, no longer than this, and none that is not finite."""
     return tree
 
 
-def shortened_backward(longest: float, _: None, slope: Any) -> tuple[Any]:
+def faded_backward(share: float, longest: float, _: None, slope: Any) -> tuple[Any]:
     """The gradient that goes on."""
     length = length_of(slope)
-    factor = jnp.where(jnp.isfinite(length), jnp.minimum(1.0, longest / jnp.maximum(length, 1e-12)), 0.0)
+    factor = jnp.where(jnp.isfinite(length), jnp.minimum(share, longest / jnp.maximum(length, 1e-12)), 0.0)
     return (jax.tree.map(lambda x: jnp.where(factor > 0.0, factor * x, 0.0), slope),)
 
 
-shortened.defvjp(lambda tree, longest: (tree, None), shortened_backward)
+faded.defvjp(lambda tree, share, longest: (tree, None), faded_backward)
 
 
 def negative_return(
     actor: Actor, learner: Learner, episodes: Episodes, settings: Settings, robots: Robots, noise: jax.Array
 ) -> tuple[jax.Array, tuple[EpisodeState, Way]]:
-    """Minus the discounted rewards of the horizon and the value after it, the mean over steps and worlds."""
-    target, scaling = learner.target, learner.scaling
+    """A number whose gradient is minus that of the return after each action, the mean over steps and worlds.
+
+    The return is a mixture of those of 1, 2, … steps and the value after them, which TD(λ) makes the critic learn, with
+    `actor_trace` as λ: what goes back through a step is that share, discounted, of the gradient by the state after it.
+    """
+    target, scaling, count = learner.target, learner.scaling, settings.horizon * settings.worlds
+    discount, trace = settings.discount, settings.actor_trace
 
     def value(observations: jax.Array) -> jax.Array:
         return jax.vmap(target)(jax.vmap(scaling)(observations))
 
     def moved(model: MultibodyModel, states: EpisodeState, noise: jax.Array) -> EpisodeState:
-        if settings.longest < float("inf"):
-            short = shortened((states.env.physics, states.env.observation), settings.longest)
-            states = eqx.tree_at(lambda x: (x.env.physics, x.env.observation), states, short)
+        short = faded((states.env.physics, states.env.observation), discount * trace, settings.longest)
+        states = eqx.tree_at(lambda x: (x.env.physics, x.env.observation), states, short)
         return episodes.with_model(model).step(states, actor(scaling(states.env.observation), noise))
 
     if settings.keeps_exploring:
         actor = eqx.tree_at(lambda x: x.log_spread, actor, jax.lax.stop_gradient(actor.log_spread))
 
-    def one_step(carry: tuple, noise: jax.Array) -> tuple[tuple, Way]:
-        states, discount, total = carry
+    def one_step(carry: tuple, x: tuple) -> tuple[tuple, Way]:
+        (states, total), (noise, is_last) = carry, x
         seen = states.env.observation
         states = jax.vmap(moved, (robots.axes, 0, 0))(robots.models, states, noise)
-        total += discount * states.env.reward
-        discount *= settings.discount
-        total += jnp.where(states.truncated, discount * value(states.last_observation), 0.0)
-        discount = jnp.where(states.env.done, 1.0, discount)
         ends = states.env.done & ~states.truncated
-        return (states, discount, total), Way(seen, states.last_observation, states.env.reward, ends, states.env.done)
+        weight = jnp.where(ends, 0.0, jnp.where(is_last | states.truncated, discount, discount * (1.0 - trace)))
+        total += jnp.sum(settings.reward_scale * states.env.reward + weight * value(states.last_observation))
+        return (states, total), Way(seen, states.last_observation, states.env.reward, ends, states.env.done)
 
-    first = (learner.states, jnp.ones(settings.worlds), jnp.zeros(settings.worlds))
-    (states, discount, total), way = jax.lax.scan(one_step, first, noise)
-    total += jnp.where(states.env.done, 0.0, discount * value(states.env.observation))
-    return -jnp.mean(total) / settings.horizon, (states, jax.lax.stop_gradient(way))
+    last = jnp.arange(settings.horizon) == settings.horizon - 1
+    (states, total), way = jax.lax.scan(one_step, (learner.states, jnp.zeros(())), (noise, last))
+    return -total / count, (states, jax.lax.stop_gradient(way))
 
 
 def td_targets(way: Way, learner: Learner, settings: Settings) -> jax.Array:
@@ -257,10 +263,24 @@ def td_targets(way: Way, learner: Learner, settings: Settings) -> jax.Array:
     def backward(after: jax.Array, x: tuple) -> tuple[jax.Array, jax.Array]:
         reward, next_value, done = x
         mixed = jnp.where(done, next_value, (1.0 - settings.trace) * next_value + settings.trace * after)
-        here = reward + settings.discount * mixed
+        here = settings.reward_scale * reward + settings.discount * mixed
         return here, here
 
     return jax.lax.scan(backward, following[-1], (way.reward, following, way.done), reverse=True)[1]
+
+
+def correlated_noise(key: jax.Array, settings: Settings, actions: int) -> jax.Array:
+    """Standard normal numbers, leading axes steps and worlds, with `settings.correlation` from a step to the next."""
+    drawn = jax.random.normal(key, (settings.horizon, settings.worlds, actions))
+    if settings.correlation == 0.0:
+        return drawn
+    kept, new = settings.correlation, (1.0 - settings.correlation**2) ** 0.5
+
+    def following(before: jax.Array, fresh: jax.Array) -> tuple[jax.Array, jax.Array]:
+        here = kept * before + new * fresh
+        return here, here
+
+    return jnp.concatenate([drawn[:1], jax.lax.scan(following, drawn[0], drawn[1:])[1]])
 
 
 @eqx.filter_jit
@@ -268,7 +288,7 @@ def update(learner: Learner, episodes: Episodes, settings: Settings, robots: Rob
     """One horizon of all worlds, a step of the actor, and some of the critic."""
     of_actor, of_critic = optimizers(settings)
     key, key_noise = jax.random.split(learner.key)
-    noise = jax.random.normal(key_noise, (settings.horizon, settings.worlds, episodes.environment.action_size))
+    noise = correlated_noise(key_noise, settings, episodes.environment.action_size)
     gradient = eqx.filter_grad(negative_return, has_aux=True)
     slope, (states, way) = gradient(learner.actor, learner, episodes, settings, robots, noise)
     change, actor_memory = of_actor.update(slope, learner.actor_memory)

@@ -8,7 +8,16 @@ import pytest
 
 import mbjax
 from mbjax.environments import CartPoleSwingUp, Episodes
-from mbjax.learners.short_horizon_actor_critic import Settings, network_policy, train_by_gradients
+from mbjax.learners.short_horizon_actor_critic import (
+    Settings,
+    correlated_noise,
+    faded,
+    negative_return,
+    network_policy,
+    robots_of,
+    start,
+    train_by_gradients,
+)
 
 
 @pytest.mark.whole_run("the environments' own gradients: this compiles for half a minute")
@@ -60,3 +69,57 @@ def test_each_world_may_have_a_robot_of_its_own() -> None:
         assert np.isfinite(ends[-1]).all()
     assert np.abs(ends[1]).max() < 0.6 * np.abs(ends[0]).max(), ends
     assert np.ptp(ends[1] / ends[0]) > 0.01, "each has a mass of its own"
+
+
+@pytest.mark.whole_run("the episodes' own gradients, and updates above: this compiles for half a minute")
+def test_each_action_has_the_gradient_of_its_own_mixed_return() -> None:
+    """For every step of a horizon, in which one world is cut off by its time limit: written out from that step on."""
+    episodes = Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=20)
+    settings = Settings(worlds=2, horizon=4, width=8, discount=0.9, actor_trace=0.7, reward_scale=0.1)
+    learner = start(
+        episodes, settings, robots := robots_of(episodes, settings, None, jax.random.key(0)), jax.random.key(0)
+    )
+    ages = jnp.array([3, 17], learner.states.statistics.num_steps.dtype)
+    learner = eqx.tree_at(lambda x: x.states.statistics.num_steps, learner, ages)
+    noise = jax.random.normal(jax.random.key(1), (4, 2, 1))
+
+    @jax.jit
+    def climbed(noise: jax.Array) -> jax.Array:
+        return jax.grad(lambda x: negative_return(learner.actor, learner, episodes, settings, robots, x)[0])(noise)
+
+    def mixed_return(noise: jax.Array, first: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The sum over worlds of the returns from this step on, and which worlds are cut off."""
+        states, weight, total, cut = learner.states, jnp.zeros(2), 0.0, []
+        for i in range(4):
+            actions = jax.vmap(lambda s, x: learner.actor(learner.scaling(s), x))(states.env.observation, noise[i])
+            states = jax.vmap(episodes.step)(states, actions)
+            value = jax.vmap(learner.target)(jax.vmap(learner.scaling)(states.last_observation))
+            is_last = states.env.done | (i == 3)
+            weight = jnp.where(i == first, 1.0, weight)
+            total += jnp.sum(weight * (0.1 * states.env.reward + 0.9 * jnp.where(is_last, 1.0, 0.3) * value))
+            weight = jnp.where(states.env.done, 0.0, weight * 0.9 * 0.7)
+            cut.append(states.truncated)
+        return total, jnp.stack(cut)
+
+    slopes, cut = jax.jit(jax.vmap(jax.grad(mixed_return, has_aux=True), (None, 0)))(noise, jnp.arange(4))
+    expected = jnp.stack([slopes[i, i] for i in range(4)])
+    np.testing.assert_allclose(climbed(noise), -expected / 8, rtol=1e-9, atol=1e-14)
+    assert cut[0].sum() == 1, "one world restarts within the horizon"
+    assert jnp.all(expected != 0.0)
+
+
+def test_gradients_fade_and_are_shortened() -> None:
+    """In each world by its own length; what is not finite is left out."""
+    slopes = jnp.array([[0.3, 0.4], [30.0, 40.0], [jnp.inf, 1.0], [jnp.nan, 1.0]])
+    found = jax.vmap(lambda slope: jax.grad(lambda x: jnp.vdot(faded(x, 0.9, 10.0), slope))(jnp.zeros(2)))(slopes)
+    np.testing.assert_allclose(found, [[0.27, 0.36], [6.0, 8.0], [0.0, 0.0], [0.0, 0.0]], rtol=1e-12)
+
+
+def test_noise_of_actions_is_correlated_from_step_to_step() -> None:
+    settings = Settings(worlds=4000, horizon=5, correlation=0.9)
+    noise = np.asarray(correlated_noise(jax.random.key(0), settings, 2))
+    np.testing.assert_allclose(noise.std(axis=(1, 2)), 1.0, atol=0.03)
+    steps = noise.reshape(5, -1)
+    np.testing.assert_allclose(np.corrcoef(steps)[0], 0.9 ** np.arange(5), atol=0.03)
+    white = np.asarray(correlated_noise(jax.random.key(0), Settings(worlds=4000, horizon=5), 2)).reshape(5, -1)
+    assert abs(np.corrcoef(white)[0, 1]) < 0.03

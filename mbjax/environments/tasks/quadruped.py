@@ -1,4 +1,4 @@
-"""A quadruped that walks at a commanded velocity."""
+"""A quadruped, or a biped, that walks at a commanded velocity."""
 
 import equinox as eqx
 import jax
@@ -37,15 +37,15 @@ class QuadrupedVelocity(AbstractEnvironment):
     An action is a residual of up to `scale` rad on the joint angles of a trot in open loop, `trot`, which PD
     controllers follow: such a residual is learned from far fewer steps than a gait from nothing (arXiv 2410.03076).
     Numbers of the trot are changed by `dataclasses.replace`; with its `share` and `lift` 0 actions are offsets from
-    standing. Both `trot` and `home`, the configuration of standing (the keyframe "home" of a file that has one), are
-    those of the model that the task is made with: a randomized one is moved by the controller of the nominal one. Feet
-    are the four spheres that may touch the ground.
+    standing. Both `trot` and `home`, the configuration of standing (the keyframe of a file that has one), are those of
+    the model that the task is made with: a randomized one is moved by the controller of the nominal one. Feet are the
+    four spheres that may touch the ground, or the two boxes of a biped, which then steps from foot to foot.
 
     The reward has the terms of legged-robot tasks (Rudin et al. 2022): tracking of the velocities, minus vertical and
     rolling speed, tilt, effort, size of the residual, and change of action. It is at most 1.5, and to stand still is
-    worth 0.46. An episode ends where the trunk tilts by more than 60° or sinks to half of its standing height.
-    Observation: velocity, turning rate and upward direction in the trunk's frame, the command, the phase of the trot,
-    joint angles and rates as the encoders measure them, and the last action.
+    worth 0.46 by the defaults. An episode ends where the trunk tilts by more than 60° or sinks to half of its standing
+    height. Observation: velocity, turning rate and upward direction in the trunk's frame, the command, the phase of the
+    trot, joint angles and rates as the encoders measure them, and the last action.
 
     A command is drawn at the start, each number up to `fastest`; at each step another is drawn with probability
     `changing`. One command in ten is to stand still. `pushes` disturb the trunk.
@@ -54,10 +54,13 @@ class QuadrupedVelocity(AbstractEnvironment):
     model: MultibodyModel
     substeps: int = eqx.field(static=True, default=2)
     scale: float = eqx.field(static=True, default=0.3)
+    width: float = eqx.field(static=True, default=0.15)  # (m/s)², (rad/s)²: of the rewards for tracking
+    effort_cost: float = eqx.field(static=True, default=2e-4)  # of (N m)²
     fastest: tuple[float, float, float] = eqx.field(static=True, default=(0.8, 0.8, 1.0))
     changing: float = eqx.field(static=True, default=0.005)
     encoders: Sensor = Sensor()
     pushes: RandomPushes | None = None
+    keyframe: str = eqx.field(static=True, default="home")
     home: Float[Array, " nq"] | None = None
     trot: OpenLoopTrot | None = None
 
@@ -73,7 +76,7 @@ class QuadrupedVelocity(AbstractEnvironment):
                 "mbjax.set_controller_gains(model, 60.0, 1.5)."
             )
         if self.home is None:
-            self.home = standing_on_ground(self.model, self.rows[0])
+            self.home = standing_on_ground(self.model, self.rows[0], self.keyframe)
         if self.trot is None:
             self.trot = trot_of(self.model, self.home, self.rows[1])
 
@@ -107,12 +110,12 @@ class QuadrupedVelocity(AbstractEnvironment):
         away = self.desired(motion.before, memory, action) - state.q[self.rows[0]]
         effort = numbers.proportional_gain * away - numbers.derivative_gain * state.v[self.rows[1]]
         parts = {
-            "tracking": jnp.exp(-jnp.sum(wrong**2) / 0.15),
-            "turning": 0.5 * jnp.exp(-((omega_B[2] - memory.command[2]) ** 2) / 0.15),
+            "tracking": jnp.exp(-jnp.sum(wrong**2) / self.width),
+            "turning": 0.5 * jnp.exp(-((omega_B[2] - memory.command[2]) ** 2) / self.width),
             "vertical": -1.0 * velocity_B[2] ** 2,
             "rolling": -0.05 * jnp.sum(omega_B[:2] ** 2),
             "tilt": -1.0 * jnp.sum(up_B[:2] ** 2),
-            "effort": -2e-4 * jnp.sum(effort**2),
+            "effort": -self.effort_cost * jnp.sum(effort**2),
             "residual": -0.01 * jnp.sum(action**2),
             "change": -0.01 * jnp.sum((action - memory.last_action) ** 2),
         }
