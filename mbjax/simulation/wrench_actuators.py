@@ -16,7 +16,7 @@ from mbjax.errors import ModelError
 from mbjax.kinematics import jacobian_spatial_velocity, relative_rotation_matrix
 from mbjax.model import MultibodyModel
 from mbjax.number_rules import is_known
-from mbjax.spatial import safe_normalize
+from mbjax.spatial import safe_normalize, small_matvec
 
 from .ports import AppliedSpatialForces, Inputs
 from .state import State
@@ -152,4 +152,4 @@ def frame_of(model: MultibodyModel, body: BodyName) -> int:
 
 def wrenches_along(R: Float[Array, "k 3 3"], F: Float[Array, "k 6"]) -> Float[Array, "k 6"]:
     """Wrenches with both halves turned."""
-    return jnp.einsum("kij,khj->khi", R, F.reshape(-1, 2, 3)).reshape(-1, 6)
+    return small_matvec(R[:, None], F.reshape(-1, 2, 3)).reshape(-1, 6)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.kinematics import difference_configuration
 from mbjax.model import MultibodyModel
-from mbjax.spatial import RigidTransform, normalize_quaternion, pose_log, quaternion_to_matrix
+from mbjax.spatial import RigidTransform, normalize_quaternion, pose_log, quaternion_to_matrix, small_matvec
 
 InFrame = Literal["world", "own"]
 
@@ -31,7 +31,7 @@ def difference_in(
     dq = difference_configuration(model, q0, q1)
     if in_frame == "own":
         for joint in floating_joints(model):
-            dq = dq.at[joint.v].set(pose_log(base_pose(q0[joint.q]).inverse() @ base_pose(q1[joint.q])))
+            dq = replaced(dq, joint.v, pose_log(base_pose(q0[joint.q]).inverse() @ base_pose(q1[joint.q])))
     return dq
 
 
@@ -41,9 +41,14 @@ def velocity_in(
     """Velocities; with "own" those of floating bodies are along their own axes, R_WBᵀ w and R_WBᵀ v."""
     if in_frame == "own":
         for joint in floating_joints(model):
-            R_WB = base_pose(q[joint.q]).rotation
-            v = v.at[joint.v].set(jnp.ravel(v[joint.v].reshape(2, 3) @ R_WB))
+            R_BW = base_pose(q[joint.q]).rotation.T
+            v = replaced(v, joint.v, jnp.ravel(small_matvec(R_BW, v[joint.v].reshape(2, 3))))
     return v
+
+
+def replaced(x: Float[Array, " n"], part: slice, values: Float[Array, " k"]) -> Float[Array, " n"]:
+    """The vector with one part replaced, without a scatter, so that a rollout can be one kernel."""
+    return jnp.concatenate([x[: part.start], values, x[part.stop :]])
 
 
 def floating_joints(model: MultibodyModel) -> list:
