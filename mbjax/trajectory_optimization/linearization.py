@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from mbjax.contact import join_rows
@@ -32,6 +31,7 @@ from mbjax.simulation.joint_limit_rows import calc_joint_limit_rows
 from mbjax.simulation.state import as_state
 
 from .states import difference_states, move_state
+from .tangents import moved_along, slopes_of_move
 
 
 class Wrenches(NamedTuple):
@@ -259,56 +259,17 @@ def linearize_move(
     W_u: Float[Array, "nv nu"],
 ) -> Linearization:
     """A and B of a step to the velocity w and the configuration that dt w leads to, from the derivatives of w."""
-    dt, one = model.time_step, jnp.eye(model.num_velocities, dtype=model.dtype)
-    if is_velocity_equal_to_qdot(model):
-        A, B = [[one + dt * W_q, dt * W_v], [W_q, W_v]], [[dt * W_u], [W_u]]
-    else:
-        J_q, J_w = move_jacobians(model, q, dt * w)
-        A, B = [[J_q + J_w @ (dt * W_q), J_w @ (dt * W_v)], [W_q, W_v]], [[J_w @ (dt * W_u)], [W_u]]
-    return Linearization(jnp.block(A), jnp.block(B))
+    dt, nv = model.time_step, model.num_velocities
+    W = jnp.concatenate([W_q, W_v, W_u], axis=1)
+    P = moved_along(model, dt * w, dt * W)
+    P = jnp.concatenate([P[:, :nv] + slopes_of_move(model, dt * w), P[:, nv:]], axis=1)
+    AB = jnp.concatenate([P, W])
+    return Linearization(AB[:, : 2 * nv], AB[:, 2 * nv :])
 
 
 def calc_dissipation_of_step(model: MultibodyModel, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """Coefficient c of the dissipation that a step takes at its end, but for friction, which has rows."""
     return calc_dissipation_coefficient(model, v, calc_friction_without_rows(model))
-
-
-def move_jacobians(
-    model: MultibodyModel, q: Float[Array, " nq"], dv: Float[Array, " nv"]
-) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
-    """Derivatives of integrate_configuration(q, dv), in tangents at both ends, by the tangent at q and by dv.
-
-    Each joint moves by its own numbers, so one tangent serves a velocity of every joint.
-    """
-    q_after = integrate_configuration(model, q, dv)
-
-    def moved(dq: Array, dv: Array) -> Array:
-        return difference_configuration(
-            model, q_after, integrate_configuration(model, integrate_configuration(model, q, dq), dv)
-        )
-
-    joints, places = joints_of_velocities(model)
-    tangents = jnp.asarray(places == np.arange(max(places, default=0) + 1)[:, None], model.dtype)
-    same_joint = joints[:, None] == joints
-
-    def along(argument: int) -> Float[Array, "nv nv"]:
-        given = jnp.zeros_like(dv), dv
-
-        def push(tangent: Array) -> Array:
-            return jax.jvp(moved, given, tuple(tangent if i == argument else jnp.zeros_like(dv) for i in range(2)))[1]
-
-        columns = jax.vmap(push, out_axes=1)(tangents)
-        return jnp.where(same_joint, columns[:, places], 0.0)
-
-    return along(0), along(1)
-
-
-def joints_of_velocities(model: MultibodyModel) -> tuple[np.ndarray, np.ndarray]:
-    """The joint of each velocity, by its first velocity, and the velocity's place among the joint's."""
-    owners, places = np.zeros((2, model.num_velocities), int)
-    for joint in model.layout.joints:
-        owners[joint.v], places[joint.v] = joint.v_start, np.arange(joint.num_velocities)
-    return owners, places
 
 
 def turn_of_rates(model: MultibodyModel, state: State) -> Float[Array, "nv nv"]:
