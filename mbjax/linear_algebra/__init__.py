@@ -20,6 +20,7 @@ from .branch_factor import trunk_of as trunk_of
 from .branch_inverse import inverse_of_branches as inverse_of_branches
 from .elimination import eliminate_columns as eliminate_columns
 from .elimination import eliminate_positive_definite as eliminate_positive_definite
+from .elimination import solve_each as solve_each
 from .entries import with_entry as with_entry
 from .library import TriangularFactors as TriangularFactors
 from .library import cholesky as cholesky

@@ -23,7 +23,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, require_one_model
 from mbjax.forces import MultibodyForces, calc_dissipation_coefficient
 from mbjax.kinematics import difference_configuration, integrate_configuration, is_velocity_equal_to_qdot
-from mbjax.linear_algebra import solve_positive_definite
+from mbjax.linear_algebra import solve_each
 from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.simulation import Inputs, State, actuation_matrix, step, time_derivatives
 from mbjax.simulation.joint_friction_rows import calc_friction_without_rows, calc_joint_friction_rows
@@ -167,7 +167,9 @@ def linearize_joint_steps(
     if model.layout.limited_joints or model.layout.frictional_directions:
         rows = jax.vmap(differentiate_joint_rows, (None, 0, 0, 0, 0))(model, states.q, states.v, w, of.dvdot)
         rows = rows._replace(by_q=rows.by_q + calc_changes_of_stiffness(model, states.q, rows.by_M))
-    return jax.vmap(solve_step, (None, 0, 0, 0, 0, 0, 0))(model, states, inputs.actuation, w, of, rows, wrenches)
+    equations = jax.vmap(equation_of_step, (None, 0, 0, 0, 0, 0, 0))
+    W = solve_each(*equations(model, states, inputs.actuation, w, of, rows, wrenches))
+    return jax.vmap(linearize_joint_step, (None, 0, 0, 0))(model, states.q, w, W)
 
 
 class RowSlopes(NamedTuple):
@@ -220,7 +222,7 @@ def calc_changes_of_stiffness(
     )
 
 
-def solve_step(
+def equation_of_step(
     model: MultibodyModel,
     state: State,
     u: Any,
@@ -228,8 +230,8 @@ def solve_step(
     of: InverseDynamicsDerivatives,
     rows: RowSlopes | None,
     wrenches: Wrenches | None = None,
-) -> Linearization:
-    """A and B of one step, from the derivatives of the equation that its new velocity w solves."""
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv n"]]:
+    """Derivatives of the equation that one step's new velocity w solves: by w, and less those by (dq, dv, du)."""
     v, dt, nv, M = state.v, model.time_step, model.num_velocities, of.dvdot
     one = jnp.eye(nv, dtype=model.dtype)
     c, c_v = jax.jvp(lambda v: calc_dissipation_of_step(model, v), (v,), (jnp.ones_like(v),))
@@ -245,9 +247,15 @@ def solve_step(
     locked = locked_velocities(model)
     H = jnp.where(locked[:, None] | locked[None], one, H)
     right = jnp.concatenate([by_q, by_v, by_u], axis=1)
-    W = solve_positive_definite(H, jnp.where(locked[:, None], 0.0, right))
-    W_q, W_v, W_u = W[:, :nv], jnp.where(locked, 0.0, W[:, nv : 2 * nv]), W[:, 2 * nv :]
-    return linearize_move(model, state.q, w, W_q, W_v, W_u)
+    return H, jnp.where(locked[:, None], 0.0, right)
+
+
+def linearize_joint_step(
+    model: MultibodyModel, q: Float[Array, " nq"], w: Float[Array, " nv"], W: Float[Array, "nv n"]
+) -> Linearization:
+    """A and B of one step from the derivatives of its new velocity w by (dq, dv, du)."""
+    nv, locked = model.num_velocities, locked_velocities(model)
+    return linearize_move(model, q, w, W[:, :nv], jnp.where(locked, 0.0, W[:, nv : 2 * nv]), W[:, 2 * nv :])
 
 
 def linearize_move(
