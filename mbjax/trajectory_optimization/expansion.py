@@ -162,7 +162,7 @@ def expand_running(
     zeros = [*zeros_at(problem, x), jnp.zeros_like(u)]
     of_rest = expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), zeros)
     return with_closed_forms(
-        of_rest, [slopes for term in closed for slopes in slopes_of(problem, term, x, u, k)], zeros
+        of_rest, [slopes for term in closed for slopes in slopes_of(problem, term, x, u, stage, k)], zeros
     )
 
 
@@ -176,7 +176,7 @@ def expand_terminal(problem: Problem, x: Any, penalties: Penalties | None) -> tu
         return terminal_terms(rest, moved_from(problem.model, x, jnp.concatenate(parts)), at(penalties, -1))
 
     zeros = zeros_at(problem, x)
-    found = [slopes for term in closed for slopes in slopes_of(problem, term, x, None, -1)]
+    found = [slopes for term in closed for slopes in slopes_of(problem, term, x, None, problem.stage(-1), -1)]
     return with_closed_forms(expand_terms(terms, zeros), found, zeros)
 
 

@@ -263,10 +263,15 @@ def largest_violation(problem: Problem, states: Any, efforts: Array) -> Float[Ar
     )
 
 
+def along_gaps(feedback: Feedback, gaps: Float[Array, "steps_and_end ndx"]) -> Float[Array, "steps_and_end ndx"]:
+    """V_xx times the gap of each state, as one sum: small products of matrices are library calls, one a state."""
+    return jnp.sum(feedback.V_xx * gaps[:, None], axis=2)
+
+
 def expected_change(e: Expansion, feedback: Feedback) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """First and second order of the model's decrease, a d1 + a² d2 / 2, with the part of the gaps."""
     gaps = gaps_of(e)
-    pushed = jnp.einsum("kij,kj->ki", feedback.V_xx, gaps)
+    pushed = along_gaps(feedback, gaps)
     first = feedback.first_order - jnp.sum((feedback.V_x + pushed) * gaps)
     return first, -feedback.second_order + jnp.sum(gaps * pushed)
 
@@ -279,7 +284,7 @@ def search_along(
     The first iteration only evaluates the guess, at length 0. Without a convex model nothing is tried.
     """
     e, gaps, gap = s.expansion, gaps_of(s.expansion), largest_gap(s.expansion)
-    pushed = jnp.einsum("kij,kj->ki", s.feedback.V_xx, gaps)
+    pushed = along_gaps(s.feedback, gaps)
 
     def turn(carry: tuple[Attempt, Array]) -> tuple[Attempt, Array]:
         attempt, i = carry

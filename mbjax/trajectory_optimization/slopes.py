@@ -1,6 +1,6 @@
 """Closed forms of costs: residuals with their Jacobians by positions, velocities and efforts.
 
-A cost with a method `slopes(model, state)`, or `slopes(model, state, effort)` of running costs that take one, is not
+A cost with a method `slopes` of the arguments that it is called with, which returns a list of `Slopes`, is not
 differentiated where the state is a `State`: what it does not depend on, and diagonal Jacobians, cost nothing.
 """
 
@@ -46,10 +46,10 @@ def has_slopes(problem: Problem, term: Any, x: Any) -> bool:
     return isinstance(x, State) and hasattr(goal, "slopes") and is_weight_known
 
 
-def slopes_of(problem: Problem, term: Any, x: State, u: Any, k: Any) -> list[Slopes]:
+def slopes_of(problem: Problem, term: Any, x: State, u: Any, stage: Any, k: Any) -> list[Slopes]:
     """The closed form of a cost at step k, with all weights."""
     goal = term.goal if isinstance(term, Scheduled) else term
-    found = goal.slopes(problem.model, x) if u is None else goal.slopes(problem.model, x, u)
+    found = goal.slopes(problem.model, x, *(given for given in (u, stage) if given is not None))
     if u is not None and problem.per == "second":
         root = safe_sqrt(jnp.asarray(problem.step_length(u), u.dtype))
         found = [part.scaled(root) for part in found]
