@@ -31,7 +31,8 @@ class Slopes(NamedTuple):
     def scaled(self, weight: Float[Array, "..."]) -> "Slopes":
         """The weighted residual with its Jacobians; the weight is a number or one for each entry."""
         weight = jnp.broadcast_to(weight, self.residual.shape)
-        return Slopes(*(None if part is None else times(weight, part) for part in self))
+        jacobians = (None if part is None else times(weight, part) for part in (self.by_q, self.by_v, self.by_u))
+        return Slopes(weight * self.residual, *jacobians)
 
 
 def times(weight: Float[Array, " size"], part: Float[Array, "size *n"]) -> Float[Array, "size *n"]:

@@ -1,5 +1,7 @@
 """Closed forms of costs and moves against JAX's derivatives of what they are the slopes of."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -48,14 +50,14 @@ GOALS = (
     to.VelocityGoal(state_of(3).v, 2.0),
     to.VelocityGoal(state_of(4).v, WEIGHT[:NV], in_frame="own"),
     to.StateGoal(state_of(6), WEIGHT, in_frame="own"),
-    to.PointGoal("hand", [0.1, 0.2, 0.3], WEIGHT[:3], p_FP=[0.3, 0.2, 0.1]),
+    to.PointGoal("hand", jnp.array([0.1, 0.2, 0.3]), WEIGHT[:3], p_FP=[0.3, 0.2, 0.1]),
 )
 
 
 class Plain(eqx.Module):
     """A cost without its closed form."""
 
-    goal: object
+    goal: Callable
 
     def __call__(self, *args):
         return self.goal(*args)
