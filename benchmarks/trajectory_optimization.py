@@ -115,7 +115,7 @@ def here() -> Result:
     plan = jax.block_until_ready(to.solve(problem, solver=solver))
     compile_seconds = time.process_time() - begin
     seconds = np.inf
-    for _ in range(5):
+    for _ in range(30):
         begin = time.process_time()
         plan = jax.block_until_ready(to.solve(problem, solver=solver))
         seconds = min(seconds, time.process_time() - begin)

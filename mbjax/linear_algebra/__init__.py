@@ -18,7 +18,9 @@ from .branch_factor import solve_outward as solve_outward
 from .branch_factor import solve_branch_rows as solve_branch_rows
 from .branch_factor import trunk_of as trunk_of
 from .branch_inverse import inverse_of_branches as inverse_of_branches
+from .elimination import eliminate_columns as eliminate_columns
 from .elimination import eliminate_positive_definite as eliminate_positive_definite
+from .elimination import solve_each as solve_each
 from .entries import with_entry as with_entry
 from .library import TriangularFactors as TriangularFactors
 from .library import cholesky as cholesky
@@ -41,6 +43,7 @@ from .orthogonal_rows import coefficients as coefficients
 from .orthogonal_rows import factor_rows as factor_rows
 from .orthogonal_rows import point_with_products as point_with_products
 from .products import matrix_vector as matrix_vector
+from .products import product_by_rows as product_by_rows
 from .products import products_of_columns as products_of_columns
 from .products import sum_of_outer as sum_of_outer
 from .products import transposed_matrix_vector as transposed_matrix_vector

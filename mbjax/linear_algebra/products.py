@@ -26,6 +26,11 @@ def matrix_vector(A: Float[Array, "i j *w"], x: Float[Array, "j *w"]) -> Float[A
     return sum_over_axis(A * repeat(x, A.shape[0], 0), 1)
 
 
+def product_by_rows(A: Float[Array, "i k"], B: Float[Array, "k j"]) -> Float[Array, "i j"]:
+    """Product A B as a loop over rows, each a sum written out: for kernels of one world, which call no library."""
+    return lax.map(lambda row: sum_products(jnp.unstack(row), jnp.unstack(B)), A)
+
+
 def transposed_matrix_vector(A: Float[Array, "i j *w"], y: Float[Array, "i *w"]) -> Float[Array, "j *w"]:
     """Product Aᵀ y."""
     return sum_over_first(A * repeat(y, A.shape[1], 1))

@@ -16,7 +16,7 @@ from mbjax.errors import ModelError
 from mbjax.kinematics import jacobian_spatial_velocity, relative_rotation_matrix
 from mbjax.model import MultibodyModel
 from mbjax.number_rules import is_known
-from mbjax.spatial import safe_normalize
+from mbjax.spatial import safe_normalize, small_matmul, small_matvec
 
 from .ports import AppliedSpatialForces, Inputs
 from .state import State
@@ -127,7 +127,10 @@ class WrenchActuators(eqx.Module):
         """G(q) with generalized forces tau = G(q) u: Jᵀ times the wrenches of unit efforts."""
         columns = wrenches_along(self.rotations(model, q), self.F_Bo_B.astype(q.dtype))
         jacobians = self.jacobians(model, q)
-        return jnp.stack([jacobians[b].T @ F for b, F in zip(self.bodies, columns, strict=True)], axis=1)
+        parts = {body: [k for k, other in enumerate(self.bodies) if other == body] for body in jacobians}
+        found = [small_matmul(jacobians[body].T, columns[np.array(parts[body])].T) for body in jacobians]
+        order = np.argsort(np.concatenate(list(parts.values())))
+        return jnp.concatenate(found, axis=1)[:, order]
 
     def rotations(self, model: MultibodyModel, q: Float[Array, " nq"]) -> Float[Array, "k 3 3"]:
         """Attitudes R_WB of the actuators' bodies."""
@@ -152,4 +155,4 @@ def frame_of(model: MultibodyModel, body: BodyName) -> int:
 
 def wrenches_along(R: Float[Array, "k 3 3"], F: Float[Array, "k 6"]) -> Float[Array, "k 6"]:
     """Wrenches with both halves turned."""
-    return jnp.einsum("kij,khj->khi", R, F.reshape(-1, 2, 3)).reshape(-1, 6)
+    return small_matvec(R[:, None], F.reshape(-1, 2, 3)).reshape(-1, 6)

@@ -12,7 +12,10 @@ from .log_cholesky import from_log_cholesky as from_log_cholesky
 from .log_cholesky import log_cholesky as log_cholesky
 from .log_cholesky import unit_inertia_of_second_moment as unit_inertia_of_second_moment
 from .pose_exponential import pose_exp as pose_exp
+from .pose_exponential import displacement_matrix as displacement_matrix
+from .pose_exponential import inverse_displacement_matrix as inverse_displacement_matrix
 from .pose_exponential import pose_log as pose_log
+from .pose_exponential import slopes_of_pose_log as slopes_of_pose_log
 from .quaternion import matrix_to_quaternion as matrix_to_quaternion
 from .quaternion import quaternion_conjugate as quaternion_conjugate
 from .quaternion import quaternion_exp as quaternion_exp

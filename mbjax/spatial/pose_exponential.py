@@ -4,13 +4,14 @@ Equations: Murray, Li and Sastry, "A Mathematical Introduction to Robotic Manipu
 Pinocchio calls them `exp6` and `log6`, with the translation first.
 """
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .rigid_transform import RigidTransform
-from .rotation import rodrigues, rotation_exp, rotation_log
+from .rotation import rodrigues, rotation_exp, rotation_log, skew
 from .safe_math import dot_along, one_minus_cos_over_x2_of_square, sin_over_x_of_square, x_minus_sin_over_x3_of_square
-from .small_matrices import small_matvec
+from .small_matrices import cross3, small_matmul, small_matvec
 
 
 def pose_exp(twist: Float[Array, "*batch 6"]) -> RigidTransform:
@@ -39,11 +40,32 @@ def displacement_matrix(w: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3
 
 
 def inverse_displacement_matrix(w: Float[Array, "*batch 3"]) -> Float[Array, "*batch 3 3"]:
-    """The inverse of V(w) = 1 - [w]x / 2 + (1 - (x/2) cot(x/2))/x² [w]x², for |w| = x below 2 pi.
-
-    With h = x/2 the last factor is ((1 - cos h)/h² - (h - sin h)/h³) / (4 sin(h)/h), which does not cancel.
-    """
-    squared = 0.25 * dot_along(w, w, -1)
-    difference = one_minus_cos_over_x2_of_square(squared) - x_minus_sin_over_x3_of_square(squared)
-    factor = 0.25 * difference / sin_over_x_of_square(squared)
+    """The inverse of V(w) = 1 - [w]x / 2 + (1 - (x/2) cot(x/2))/x² [w]x², for |w| = x below 2 pi."""
+    factor = inverse_displacement_factor(dot_along(w, w, -1))
     return rodrigues(w, jnp.full_like(factor, -0.5), factor)
+
+
+def inverse_displacement_factor(squared: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """(1 - (x/2) cot(x/2))/x² of the square x².
+
+    With h = x/2 it is ((1 - cos h)/h² - (h - sin h)/h³) / (4 sin(h)/h), which does not cancel.
+    """
+    squared = 0.25 * squared
+    difference = one_minus_cos_over_x2_of_square(squared) - x_minus_sin_over_x3_of_square(squared)
+    return 0.25 * difference / sin_over_x_of_square(squared)
+
+
+def slopes_of_pose_log(twist: Float[Array, "6"]) -> Float[Array, "6 6"]:
+    """Derivative of the twist `pose_log(X_AB)` as B turns by dθ about A's axes and its origin moves by dp in A.
+
+    Of w it is V(w)⁻¹ dθ, and of v = V(w)⁻¹ p it is V(w)⁻¹ dp + D V(w)⁻¹ dθ, with the derivative D of V(w)⁻¹ p by w:
+    [p]x / 2 - f ([w x p]x + [w]x [p]x) + 2 f' (w x (w x p)) wᵀ, where f is the last factor in V⁻¹.
+    """
+    w, p = twist[:3], small_matvec(displacement_matrix(twist[:3]), twist[3:])
+    V_inverse, w_p = inverse_displacement_matrix(w), cross3(w, p)
+    squared = dot_along(w, w, -1)
+    f, df = jax.jvp(inverse_displacement_factor, (squared,), (jnp.ones_like(squared),))
+    D = 0.5 * skew(p) - f * (skew(w_p) + small_matmul(skew(w), skew(p)))
+    D = D + 2.0 * df * cross3(w, w_p)[:, None] * w
+    upper = jnp.concatenate([V_inverse, jnp.zeros_like(V_inverse)], axis=1)
+    return jnp.concatenate([upper, jnp.concatenate([small_matmul(D, V_inverse), V_inverse], axis=1)])

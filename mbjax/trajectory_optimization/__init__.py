@@ -21,6 +21,7 @@ from .goals import PoseGoal as PoseGoal
 from .goals import RelativePose as RelativePose
 from .goals import StateGoal as StateGoal
 from .goals import VelocityGoal as VelocityGoal
+from .slopes import Slopes as Slopes
 from .weights import Scheduled as Scheduled
 from .effort_rate import EffortRate as EffortRate
 from .effort_rate import WithLastEffort as WithLastEffort

@@ -17,6 +17,7 @@ from .costs import running_costs, terminal_costs
 from .linearization import differentiate_steps, linearize_steps
 from .multipliers import Penalties, penalty_residuals
 from .problem import Problem
+from .slopes import Slopes, expand_slopes, has_slopes, slopes_of
 from .states import difference_states, moved_from, parts_of, size_of_part
 
 FEW = 0.25  # of the tangent's size: terms with fewer residuals are differentiated in reverse mode
@@ -151,21 +152,48 @@ def expand_running(
 ) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian by (dx, du) of the costs of one step."""
 
+    closed, others = divided(problem, problem.running, x)
+    rest = eqx.tree_at(lambda p: p.running, problem, others)
+
     def terms(dx: Array, du: Array) -> list[Array]:
         moved, effort = moved_from(problem.model, x, dx), moved_from(None, u, du)
-        return running_terms(problem, moved, effort, stage, k, at(penalties, k))
+        return running_terms(rest, moved, effort, stage, k, at(penalties, k))
 
     zeros = [*zeros_at(problem, x), jnp.zeros_like(u)]
-    return expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), zeros)
+    of_rest = expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), zeros)
+    return with_closed_forms(
+        of_rest, [slopes for term in closed for slopes in slopes_of(problem, term, x, u, stage, k)], zeros
+    )
 
 
 def expand_terminal(problem: Problem, x: Any, penalties: Penalties | None) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian by dx of the costs of the last state."""
 
-    def terms(*parts: Array) -> list[Array]:
-        return terminal_terms(problem, moved_from(problem.model, x, jnp.concatenate(parts)), at(penalties, -1))
+    closed, others = divided(problem, problem.terminal, x)
+    rest = eqx.tree_at(lambda p: p.terminal, problem, others)
 
-    return expand_terms(terms, zeros_at(problem, x))
+    def terms(*parts: Array) -> list[Array]:
+        return terminal_terms(rest, moved_from(problem.model, x, jnp.concatenate(parts)), at(penalties, -1))
+
+    zeros = zeros_at(problem, x)
+    found = [slopes for term in closed for slopes in slopes_of(problem, term, x, None, problem.stage(-1), -1)]
+    return with_closed_forms(expand_terms(terms, zeros), found, zeros)
+
+
+def divided(problem: Problem, terms: tuple[Any, ...], x: Any) -> tuple[list, tuple[Any, ...]]:
+    """The costs that have closed forms, and the others."""
+    closed = [term for term in terms if has_slopes(problem, term, x)]
+    return closed, tuple(term for term in terms if not has_slopes(problem, term, x))
+
+
+def with_closed_forms(
+    of_rest: tuple[Array, Array, Array], closed: list[Slopes], zeros: list[Array]
+) -> tuple[Array, Array, Array]:
+    """Value, gradient and Hessian of all terms."""
+    if not closed:
+        return of_rest
+    found = expand_slopes(closed, tuple(len(part) for part in zeros))
+    return of_rest[0] + found[0], of_rest[1] + found[1], of_rest[2] + found[2]
 
 
 def zeros_at(problem: Problem, x: Any) -> list[Array]:

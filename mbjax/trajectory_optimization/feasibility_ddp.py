@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import as_one_kernel
 
 from .abstract_solver import AbstractSolver, Found
 from .curvature import Curvature, calc_curvature
@@ -262,10 +263,15 @@ def largest_violation(problem: Problem, states: Any, efforts: Array) -> Float[Ar
     )
 
 
+def along_gaps(feedback: Feedback, gaps: Float[Array, "steps_and_end ndx"]) -> Float[Array, "steps_and_end ndx"]:
+    """V_xx times the gap of each state, as one sum: small products of matrices are library calls, one a state."""
+    return jnp.sum(feedback.V_xx * gaps[:, None], axis=2)
+
+
 def expected_change(e: Expansion, feedback: Feedback) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """First and second order of the model's decrease, a d1 + a² d2 / 2, with the part of the gaps."""
     gaps = gaps_of(e)
-    pushed = jnp.einsum("kij,kj->ki", feedback.V_xx, gaps)
+    pushed = along_gaps(feedback, gaps)
     first = feedback.first_order - jnp.sum((feedback.V_x + pushed) * gaps)
     return first, -feedback.second_order + jnp.sum(gaps * pushed)
 
@@ -278,7 +284,7 @@ def search_along(
     The first iteration only evaluates the guess, at length 0. Without a convex model nothing is tried.
     """
     e, gaps, gap = s.expansion, gaps_of(s.expansion), largest_gap(s.expansion)
-    pushed = jnp.einsum("kij,kj->ki", s.feedback.V_xx, gaps)
+    pushed = along_gaps(s.feedback, gaps)
 
     def turn(carry: tuple[Attempt, Array]) -> tuple[Attempt, Array]:
         attempt, i = carry
@@ -307,7 +313,8 @@ def roll_out(
     """States and efforts under the feedback, with the part 1 - a of every gap left open; what steps reach, and cost.
 
     With `is_guess` the trajectory stays as it is, and only what its steps reach is new. Costs of problems with dynamics
-    of their own are evaluated with the steps, as both may compute the same, like contact forces.
+    of their own are evaluated with the steps, as both may compute the same, like contact forces. On a CPU the rollout
+    is one kernel wherever its steps and costs call no library.
     """
     model, e, planned, feedback = problem.model, s.expansion, s.attempt, s.feedback
     before, following = (jax.tree.map(lambda x, part=part: x[part], planned.states) for part in (np.s_[:-1], np.s_[1:]))
@@ -316,7 +323,7 @@ def roll_out(
 
     def one(x: Any, step: tuple) -> tuple:
         planned, following, u, k, K, gap, stage, low, high, index = step
-        u = u - a * k - K @ difference_states(model, planned, x)
+        u = u - a * k - jnp.sum(K * difference_states(model, planned, x), axis=1)
         if low is not None:
             u = jnp.clip(u, low, high)
         reached = problem.next_state(x, u, stage)
@@ -331,7 +338,8 @@ def roll_out(
     start = move_state(model, first, a * e.gap_at_start)
     start = jax.tree.map(lambda new, old: jnp.where(is_guess, old, new), start, first)
     steps = before, following, planned.efforts, feedback.k, feedback.K, e.gaps, stages, low, high
-    _, (after, efforts, reached, costs) = jax.lax.scan(one, start, (*steps, jnp.arange(problem.num_steps)))
+    run = as_one_kernel(lambda start, steps: jax.lax.scan(one, start, steps)[1])
+    after, efforts, reached, costs = run(start, (*steps, jnp.arange(problem.num_steps)))
     states = jax.tree.map(lambda x, rest: jnp.concatenate([x[None], rest]), start, after)
     if costs is None:
         return states, efforts, reached, total_cost(problem, states, efforts, penalties)

@@ -21,6 +21,7 @@ from mbjax.dynamics import (
 from mbjax.errors import ModelError
 from mbjax.kinematics import (
     jacobian_spatial_velocity,
+    jacobian_translational_velocity,
     points_positions,
     relative_transform,
 )
@@ -28,7 +29,15 @@ from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 from mbjax.spatial import RigidTransform, pose_log, rotation_log, safe_normalize
 
-from .own_frames import InFrame, checked_frame, difference_in, velocity_in
+from .own_frames import (
+    InFrame,
+    checked_frame,
+    difference_in,
+    slopes_of_difference_in,
+    slopes_of_velocity_in,
+    velocity_in,
+)
+from .slopes import Slopes
 from .states import parts_of
 from .weights import weight_of
 
@@ -41,6 +50,19 @@ def state_of(x: Any) -> State:
         if isinstance(part, State):
             return part
     raise ModelError(f"goals of a model need a mbjax.State as the state, or in it, got {type(x).__name__}.")
+
+
+def slopes_of_positions(model: MultibodyModel, in_frame: InFrame, q_goal: Float[Array, " nq"], x: State) -> Slopes:
+    """The distance from a configuration with its Jacobian."""
+    q_goal = q_goal.astype(x.q.dtype)
+    difference = difference_in(model, in_frame, q_goal, x.q)
+    return Slopes(difference, by_q=slopes_of_difference_in(model, in_frame, q_goal, difference))
+
+
+def slopes_of_velocities(model: MultibodyModel, in_frame: InFrame, v_goal: Float[Array, "..."], x: State) -> Slopes:
+    """Velocities less others with their Jacobians."""
+    by_q, by_v = slopes_of_velocity_in(model, in_frame, x.q, x.v)
+    return Slopes(velocity_in(model, in_frame, x.q, x.v) - v_goal, by_q=by_q, by_v=by_v)
 
 
 class JointGoal(eqx.Module):
@@ -64,6 +86,10 @@ class JointGoal(eqx.Module):
         if self.q.shape != state.q.shape:
             raise ModelError(f"JointGoal: q has shape {self.q.shape}, the model needs {state.q.shape}.")
         return self.weight * difference_in(model, self.in_frame, self.q.astype(state.q.dtype), state.q)
+
+    def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
+        """The residual and its Jacobians in closed form."""
+        return [slopes_of_positions(model, self.in_frame, self.q, state).scaled(self.weight)]
 
 
 class VelocityGoal(eqx.Module):
@@ -93,6 +119,10 @@ class VelocityGoal(eqx.Module):
             raise ModelError(f"VelocityGoal: v has shape {self.v.shape}, the model needs {state.v.shape} or a number.")
         return self.weight * (velocity_in(model, self.in_frame, state.q, state.v) - self.v)
 
+    def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
+        """The residual and its Jacobians in closed form."""
+        return [slopes_of_velocities(model, self.in_frame, self.v, state).scaled(self.weight)]
+
 
 class StateGoal(eqx.Module):
     """Distance of a state from another along its tangent (dq, dv), for a `State`.
@@ -116,6 +146,14 @@ class StateGoal(eqx.Module):
         v, v_goal = (velocity_in(model, self.in_frame, at.q, at.v) for at in (state, goal))
         return self.weight * jnp.concatenate([difference_in(model, self.in_frame, goal.q, state.q), v - v_goal])
 
+    def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
+        """The residuals of positions and of velocities, and their Jacobians in closed form."""
+        v_goal = velocity_in(model, self.in_frame, self.goal.q, self.goal.v)
+        of_q = slopes_of_positions(model, self.in_frame, self.goal.q, state)
+        of_v = slopes_of_velocities(model, self.in_frame, v_goal, state)
+        weights = jnp.broadcast_to(self.weight, (2 * len(v_goal),)).reshape(2, -1)
+        return [of_q.scaled(weights[0]), of_v.scaled(weights[1])]
+
 
 class Effort(eqx.Module):
     """Efforts, less a reference if given; for running costs."""
@@ -128,6 +166,10 @@ class Effort(eqx.Module):
 
     def __call__(self, model: Any, state: Any, effort: Array, *rest: Any) -> Float[Array, " nu"]:
         return self.weight * (effort - self.reference)
+
+    def slopes(self, model: Any, state: State, effort: Array, *rest: Any) -> list[Slopes]:
+        """The residual and its Jacobian, which is diagonal."""
+        return [Slopes(effort - self.reference, by_u=jnp.ones_like(effort)).scaled(self.weight)]
 
 
 class PointGoal(eqx.Module):
@@ -154,6 +196,12 @@ class PointGoal(eqx.Module):
         state = state_of(x)
         p_WP = points_positions(model, state.q, self.frame, self.p_FP, "world")
         return self.weight * (p_WP - self.p_WP)
+
+    def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
+        """The residual and its Jacobian, that of the point's velocity."""
+        p_WP = points_positions(model, state.q, self.frame, self.p_FP, "world")
+        J = jacobian_translational_velocity(model, state.q, self.frame, self.p_FP, "world", "world")
+        return [Slopes(p_WP - self.p_WP, by_q=J).scaled(self.weight)]
 
 
 class PoseGoal(eqx.Module):

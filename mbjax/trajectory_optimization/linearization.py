@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from mbjax.contact import join_rows
@@ -24,7 +23,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, require_one_model
 from mbjax.forces import MultibodyForces, calc_dissipation_coefficient
 from mbjax.kinematics import difference_configuration, integrate_configuration, is_velocity_equal_to_qdot
-from mbjax.linear_algebra import solve_positive_definite
+from mbjax.linear_algebra import solve_each
 from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.simulation import Inputs, State, actuation_matrix, step, time_derivatives
 from mbjax.simulation.joint_friction_rows import calc_friction_without_rows, calc_joint_friction_rows
@@ -32,6 +31,7 @@ from mbjax.simulation.joint_limit_rows import calc_joint_limit_rows
 from mbjax.simulation.state import as_state
 
 from .states import difference_states, move_state
+from .tangents import moved_along, slopes_of_move
 
 
 class Wrenches(NamedTuple):
@@ -167,7 +167,9 @@ def linearize_joint_steps(
     if model.layout.limited_joints or model.layout.frictional_directions:
         rows = jax.vmap(differentiate_joint_rows, (None, 0, 0, 0, 0))(model, states.q, states.v, w, of.dvdot)
         rows = rows._replace(by_q=rows.by_q + calc_changes_of_stiffness(model, states.q, rows.by_M))
-    return jax.vmap(solve_step, (None, 0, 0, 0, 0, 0, 0))(model, states, inputs.actuation, w, of, rows, wrenches)
+    equations = jax.vmap(equation_of_step, (None, 0, 0, 0, 0, 0, 0))
+    W = solve_each(*equations(model, states, inputs.actuation, w, of, rows, wrenches))
+    return jax.vmap(linearize_joint_step, (None, 0, 0, 0))(model, states.q, w, W)
 
 
 class RowSlopes(NamedTuple):
@@ -220,7 +222,7 @@ def calc_changes_of_stiffness(
     )
 
 
-def solve_step(
+def equation_of_step(
     model: MultibodyModel,
     state: State,
     u: Any,
@@ -228,8 +230,8 @@ def solve_step(
     of: InverseDynamicsDerivatives,
     rows: RowSlopes | None,
     wrenches: Wrenches | None = None,
-) -> Linearization:
-    """A and B of one step, from the derivatives of the equation that its new velocity w solves."""
+) -> tuple[Float[Array, "nv nv"], Float[Array, "nv n"]]:
+    """Derivatives of the equation that one step's new velocity w solves: by w, and less those by (dq, dv, du)."""
     v, dt, nv, M = state.v, model.time_step, model.num_velocities, of.dvdot
     one = jnp.eye(nv, dtype=model.dtype)
     c, c_v = jax.jvp(lambda v: calc_dissipation_of_step(model, v), (v,), (jnp.ones_like(v),))
@@ -245,9 +247,15 @@ def solve_step(
     locked = locked_velocities(model)
     H = jnp.where(locked[:, None] | locked[None], one, H)
     right = jnp.concatenate([by_q, by_v, by_u], axis=1)
-    W = solve_positive_definite(H, jnp.where(locked[:, None], 0.0, right))
-    W_q, W_v, W_u = W[:, :nv], jnp.where(locked, 0.0, W[:, nv : 2 * nv]), W[:, 2 * nv :]
-    return linearize_move(model, state.q, w, W_q, W_v, W_u)
+    return H, jnp.where(locked[:, None], 0.0, right)
+
+
+def linearize_joint_step(
+    model: MultibodyModel, q: Float[Array, " nq"], w: Float[Array, " nv"], W: Float[Array, "nv n"]
+) -> Linearization:
+    """A and B of one step from the derivatives of its new velocity w by (dq, dv, du)."""
+    nv, locked = model.num_velocities, locked_velocities(model)
+    return linearize_move(model, q, w, W[:, :nv], jnp.where(locked, 0.0, W[:, nv : 2 * nv]), W[:, 2 * nv :])
 
 
 def linearize_move(
@@ -259,56 +267,17 @@ def linearize_move(
     W_u: Float[Array, "nv nu"],
 ) -> Linearization:
     """A and B of a step to the velocity w and the configuration that dt w leads to, from the derivatives of w."""
-    dt, one = model.time_step, jnp.eye(model.num_velocities, dtype=model.dtype)
-    if is_velocity_equal_to_qdot(model):
-        A, B = [[one + dt * W_q, dt * W_v], [W_q, W_v]], [[dt * W_u], [W_u]]
-    else:
-        J_q, J_w = move_jacobians(model, q, dt * w)
-        A, B = [[J_q + J_w @ (dt * W_q), J_w @ (dt * W_v)], [W_q, W_v]], [[J_w @ (dt * W_u)], [W_u]]
-    return Linearization(jnp.block(A), jnp.block(B))
+    dt, nv = model.time_step, model.num_velocities
+    W = jnp.concatenate([W_q, W_v, W_u], axis=1)
+    P = moved_along(model, dt * w, dt * W)
+    P = jnp.concatenate([P[:, :nv] + slopes_of_move(model, dt * w), P[:, nv:]], axis=1)
+    AB = jnp.concatenate([P, W])
+    return Linearization(AB[:, : 2 * nv], AB[:, 2 * nv :])
 
 
 def calc_dissipation_of_step(model: MultibodyModel, v: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """Coefficient c of the dissipation that a step takes at its end, but for friction, which has rows."""
     return calc_dissipation_coefficient(model, v, calc_friction_without_rows(model))
-
-
-def move_jacobians(
-    model: MultibodyModel, q: Float[Array, " nq"], dv: Float[Array, " nv"]
-) -> tuple[Float[Array, "nv nv"], Float[Array, "nv nv"]]:
-    """Derivatives of integrate_configuration(q, dv), in tangents at both ends, by the tangent at q and by dv.
-
-    Each joint moves by its own numbers, so one tangent serves a velocity of every joint.
-    """
-    q_after = integrate_configuration(model, q, dv)
-
-    def moved(dq: Array, dv: Array) -> Array:
-        return difference_configuration(
-            model, q_after, integrate_configuration(model, integrate_configuration(model, q, dq), dv)
-        )
-
-    joints, places = joints_of_velocities(model)
-    tangents = jnp.asarray(places == np.arange(max(places, default=0) + 1)[:, None], model.dtype)
-    same_joint = joints[:, None] == joints
-
-    def along(argument: int) -> Float[Array, "nv nv"]:
-        given = jnp.zeros_like(dv), dv
-
-        def push(tangent: Array) -> Array:
-            return jax.jvp(moved, given, tuple(tangent if i == argument else jnp.zeros_like(dv) for i in range(2)))[1]
-
-        columns = jax.vmap(push, out_axes=1)(tangents)
-        return jnp.where(same_joint, columns[:, places], 0.0)
-
-    return along(0), along(1)
-
-
-def joints_of_velocities(model: MultibodyModel) -> tuple[np.ndarray, np.ndarray]:
-    """The joint of each velocity, by its first velocity, and the velocity's place among the joint's."""
-    owners, places = np.zeros((2, model.num_velocities), int)
-    for joint in model.layout.joints:
-        owners[joint.v], places[joint.v] = joint.v_start, np.arange(joint.num_velocities)
-    return owners, places
 
 
 def turn_of_rates(model: MultibodyModel, state: State) -> Float[Array, "nv nv"]:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from mbjax.forces import MultibodyForces
 from mbjax.model import MultibodyModel
 from mbjax.simulation import Inputs, State, WrenchActuators, step
+from mbjax.spatial import small_matmul
 
 from .linearization import Linearization, Wrenches, differentiate_steps, has_closed_form, linearize_joint_steps
 
@@ -68,7 +69,7 @@ class WithWrenches(eqx.Module):
         for name, J in jacobians.items():
             F = sum((F_W[k] for k, other in enumerate(own.bodies) if other == name), jnp.zeros(6, q.dtype))
             turning = jnp.concatenate([jnp.cross(J[:3], half[:, None], axis=0) for half in (F[:3], F[3:])])
-            by_q, body = by_q + J.T @ turning, body.at[model.body_index(name)].add(F)
+            by_q, body = by_q + small_matmul(J.T, turning), body.at[model.body_index(name)].add(F)
         is_inside = (efforts >= own.low) & (efforts <= own.high)
         by_effort = jnp.where(is_inside, own.matrix(model, q), 0.0)
         return Wrenches(MultibodyForces(jnp.zeros(nv, q.dtype), body), by_q, by_effort)

@@ -1,0 +1,99 @@
+"""Closed forms of costs: residuals with their Jacobians by positions, velocities and efforts.
+
+A cost with a method `slopes` of the arguments that it is called with, which returns a list of `Slopes`, is not
+differentiated where the state is a `State`: what it does not depend on, and diagonal Jacobians, cost nothing.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mbjax.simulation import State
+from mbjax.spatial import safe_sqrt
+
+from .problem import Problem
+from .weights import Scheduled
+
+Jacobian = Float[Array, "..."] | None  # of a residual: None for zero, (size,) for a diagonal, or (size, n)
+
+
+class Slopes(NamedTuple):
+    """A residual and its Jacobians by the tangent dq, by v and by the effort."""
+
+    residual: Float[Array, " size"]
+    by_q: Jacobian = None
+    by_v: Jacobian = None
+    by_u: Jacobian = None
+
+    def scaled(self, weight: Float[Array, "..."]) -> "Slopes":
+        """The weighted residual with its Jacobians; the weight is a number or one for each entry."""
+        weight = jnp.broadcast_to(weight, self.residual.shape)
+        jacobians = (None if part is None else times(weight, part) for part in (self.by_q, self.by_v, self.by_u))
+        return Slopes(weight * self.residual, *jacobians)
+
+
+def times(weight: Float[Array, " size"], part: Float[Array, "size *n"]) -> Float[Array, "size *n"]:
+    """Rows times their weights."""
+    return weight * part if part.ndim == 1 else weight[:, None] * part
+
+
+def has_slopes(problem: Problem, term: Any, x: Any) -> bool:
+    """Whether a cost has a closed form at a state of the problem, whose weight is then no function of the effort."""
+    goal = term.goal if isinstance(term, Scheduled) else term
+    is_weight_known = problem.per == "step" or not hasattr(problem.dynamics, "step_length")
+    return isinstance(x, State) and hasattr(goal, "slopes") and is_weight_known
+
+
+def slopes_of(problem: Problem, term: Any, x: State, u: Any, stage: Any, k: Any) -> list[Slopes]:
+    """The closed form of a cost at step k, with all weights."""
+    goal = term.goal if isinstance(term, Scheduled) else term
+    found = goal.slopes(problem.model, x, *(given for given in (u, stage) if given is not None))
+    if u is not None and problem.per == "second":
+        root = safe_sqrt(jnp.asarray(problem.step_length(u), u.dtype))
+        found = [part.scaled(root) for part in found]
+    if not isinstance(term, Scheduled):
+        return list(found)
+    sizes = [len(part.residual) for part in found]
+    weights = jnp.broadcast_to(term.weights[k], (sum(sizes),)).astype(found[0].residual.dtype)
+    weights = jnp.split(weights, np.cumsum(sizes)[:-1])
+    return [part.scaled(weight) for part, weight in zip(found, weights, strict=True)]
+
+
+def expand_slopes(parts: list[Slopes], sizes: tuple[int, ...]) -> tuple[Array, Array, Array]:
+    """Value, gradient and Hessian JᵀJ of half the squares of residuals, by tangents of these sizes: dq, dv and du."""
+    value = functools.reduce(jnp.add, (0.5 * part.residual @ part.residual for part in parts))
+    gradients = [total([transposed_times(p[1 + a], p.residual) for p in parts], (n,)) for a, n in enumerate(sizes)]
+    rows = [
+        [total([product(p[1 + a], p[1 + b]) for p in parts], (n, m)) for b, m in enumerate(sizes)]
+        for a, n in enumerate(sizes)
+    ]
+    return value, jnp.concatenate(gradients), jnp.block(rows)
+
+
+def total(terms: list[Jacobian], shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """Sum of the terms that there are; diagonals are put on matrices."""
+    there = [term for term in terms if term is not None]
+    dense = [term for term in there if term.ndim == len(shape)]
+    diagonals = [term for term in there if term.ndim < len(shape)]
+    if diagonals:
+        dense.append(jnp.diag(functools.reduce(jnp.add, diagonals)))
+    return functools.reduce(jnp.add, dense) if dense else jnp.zeros(shape)
+
+
+def transposed_times(J: Jacobian, r: Float[Array, " size"]) -> Jacobian:
+    """Jᵀ r."""
+    if J is None:
+        return None
+    return J * r if J.ndim == 1 else jnp.sum(J * r[:, None], axis=0)
+
+
+def product(A: Jacobian, B: Jacobian) -> Jacobian:
+    """Aᵀ B of two Jacobians of one residual."""
+    if A is None or B is None:
+        return None
+    if A.ndim == 1:
+        return A * B if B.ndim == 1 else A[:, None] * B
+    return A.T * B if B.ndim == 1 else A.T @ B
