@@ -65,22 +65,23 @@ def slopes_of(problem: Problem, term: Any, x: State, u: Any, stage: Any, k: Any)
 def expand_slopes(parts: list[Slopes], sizes: tuple[int, ...]) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian JᵀJ of half the squares of residuals, by tangents of these sizes: dq, dv and du."""
     value = functools.reduce(jnp.add, (0.5 * part.residual @ part.residual for part in parts))
-    gradients = [total([transposed_times(p[1 + a], p.residual) for p in parts], (n,)) for a, n in enumerate(sizes)]
+    of_type = functools.partial(total, dtype=value.dtype)
+    gradients = [of_type([transposed_times(p[1 + a], p.residual) for p in parts], (n,)) for a, n in enumerate(sizes)]
     rows = [
-        [total([product(p[1 + a], p[1 + b]) for p in parts], (n, m)) for b, m in enumerate(sizes)]
+        [of_type([product(p[1 + a], p[1 + b]) for p in parts], (n, m)) for b, m in enumerate(sizes)]
         for a, n in enumerate(sizes)
     ]
     return value, jnp.concatenate(gradients), jnp.block(rows)
 
 
-def total(terms: list[Jacobian], shape: tuple[int, ...]) -> Float[Array, "..."]:
+def total(terms: list[Jacobian], shape: tuple[int, ...], dtype: Any) -> Float[Array, "..."]:
     """Sum of the terms that there are; diagonals are put on matrices."""
     there = [term for term in terms if term is not None]
     dense = [term for term in there if term.ndim == len(shape)]
     diagonals = [term for term in there if term.ndim < len(shape)]
     if diagonals:
         dense.append(jnp.diag(functools.reduce(jnp.add, diagonals)))
-    return functools.reduce(jnp.add, dense) if dense else jnp.zeros(shape)
+    return functools.reduce(jnp.add, dense) if dense else jnp.zeros(shape, dtype)
 
 
 def transposed_times(J: Jacobian, r: Float[Array, " size"]) -> Jacobian:

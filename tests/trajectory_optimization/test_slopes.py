@@ -108,3 +108,11 @@ def test_slopes_of_the_logarithm_of_a_pose(angle):
         return pose_log(RigidTransform(turned, X.translation + change[3:]))
 
     np.testing.assert_allclose(slopes_of_pose_log(pose_log(X)), jax.jacfwd(moved)(jnp.zeros(6)), atol=1e-11)
+
+
+def test_a_plan_in_single_precision_stays_so():
+    model = mbjax.load("pendulum", time_step=0.05, dtype=jnp.float32)
+    goals = [to.VelocityGoal(weight=0.1), to.Effort(0.1)]
+    plan = to.solve(to.Problem(model, mbjax.default_state(model), 8, goals, [to.VelocityGoal()]))
+    assert plan.efforts.dtype == plan.states.q.dtype == jnp.float32
+    assert bool(plan.report.converged)
