@@ -108,7 +108,7 @@ def gradient(function: Callable) -> Callable:
     """Gradient by state and effort of the sum of the results."""
 
     def summed(model: mbjax.MultibodyModel, *state: jax.Array) -> jax.Array:
-        return sum(jnp.sum(x) for x in jax.tree.leaves(function(model, *state)))
+        return jnp.sum(jnp.stack([jnp.sum(x) for x in jax.tree.leaves(function(model, *state))]))
 
     return jax.grad(summed, (1, 2, 3))
 
