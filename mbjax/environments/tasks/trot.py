@@ -106,7 +106,7 @@ def trot_of(model: MultibodyModel, home: Float[Array, " nq"], joints: np.ndarray
 
 
 class Foot(NamedTuple):
-    """A shape that stands on the world: body, centre in its frame, height of that over the ground, whether it is flat."""
+    """A shape that stands on the world: body, centre in its frame, height of that over the ground, is it flat."""
 
     body: int
     center: tuple[float, float, float]  # m
