@@ -106,7 +106,7 @@ def trot_of(model: MultibodyModel, home: Float[Array, " nq"], joints: np.ndarray
 
 
 class Foot(NamedTuple):
-    """A shape that stands on the world: body, centre in its frame, height of that over the ground, is it flat."""
+    """A shape that stands on the world, its centre in the frame of its body, and how high that is above the ground."""
 
     body: int
     center: tuple[float, float, float]  # m
