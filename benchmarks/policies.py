@@ -54,7 +54,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     | {"reward_scale": 0.01, "longest": 10.0 / 1024},
     "quadruped": WALK,
     "go1": WALK,
-    "g1": WALK,
+    "g1": WALK
+    | {"horizon": 24, "exploration": -1.6, "correlation": 0.8, "actor_trace": 0.95, "actor_rate": 1e-3}
+    | {"critic_passes": 8, "last_rate": 0.2},
 }
 # brax's own batches have hundreds of thousands of steps; small ones learn from fewer steps, which a CPU is short of.
 SMALL = {"num_envs": 128, "unroll_length": 32, "batch_size": 16, "num_minibatches": 8, "num_updates_per_batch": 8}
@@ -129,7 +131,7 @@ def g1(time_step: float = 0.01) -> mbjax.MultibodyModel:
 
 
 WALKERS = {"quadruped": quadruped, "go1": go1, "g1": g1}
-SMALL_STEPS = {"fastest": (0.4, 0.2, 0.5), "width": 0.05, "effort_cost": 1e-5, "scale": 0.2, "keyframe": "knees_bent"}
+SMALL_STEPS = {"fastest": (0.4, 0.2, 0.5), "width": 0.05, "effort_cost": 1e-5, "keyframe": "knees_bent"}
 OPTIONS: dict[str, dict[str, Any]] = {"quadruped": {}, "go1": {}, "g1": SMALL_STEPS}
 TRUNK = {"quadruped": "trunk", "go1": "trunk", "g1": "pelvis"}
 

@@ -78,16 +78,16 @@ def test_home_has_both_soles_flat_on_the_ground() -> None:
 
 
 def test_legs_move_the_soles_as_the_gait_says_and_keep_them_flat() -> None:
-    """To first order: joint angles for a hundredth of the displacements, by the robot's own kinematics."""
+    """To first order: joint angles for a thousandth of the displacements, by the robot's own kinematics."""
     env, command = environment(), jnp.array([0.4, -0.2, 0.5])
     before = soles_at()(env.home)
     for phase in (0.1, 0.35, 0.8):
         wanted = env.trot.displacements(jnp.float64(phase), command)
         rotations, centers = soles_at()(
-            env.home.at[env.rows[0]].add(0.01 * env.trot.angles(jnp.float64(phase), command))
+            env.home.at[env.rows[0]].add(0.001 * env.trot.angles(jnp.float64(phase), command))
         )
-        np.testing.assert_allclose(centers - before[1], 0.01 * wanted, atol=2e-6)
-        np.testing.assert_allclose(rotations, before[0], atol=2e-5)
+        np.testing.assert_allclose(centers - before[1], 0.001 * wanted, atol=2e-7)
+        np.testing.assert_allclose(rotations, before[0], atol=2e-6)
 
 
 def test_feet_swing_in_turn_and_the_pelvis_is_over_the_other() -> None:

@@ -15,7 +15,7 @@ from mbjax.linear_algebra import pseudo_inverse
 from mbjax.model import MultibodyModel
 from mbjax.simulation import default_state, keyframe_state
 
-BIPED = {"period": 0.6, "lift": 0.04, "sway": 0.06}  # s, m: by which the G1 steps in place without falling
+BIPED = {"period": 0.6, "lift": 0.07, "sway": 0.03}  # s, m, m: of the humanoid G1, which falls by it without a policy
 STANDING = {"abduction": 0.0, "flexion": 0.6, "knee": -1.2}  # rad, by parts of names of the bundled quadruped's joints
 
 
@@ -106,7 +106,7 @@ def trot_of(model: MultibodyModel, home: Float[Array, " nq"], joints: np.ndarray
 
 
 class Foot(NamedTuple):
-    """A shape that stands on the world: body, centre in its frame, height of that above ground, whether it is flat."""
+    """A shape that stands on the world, its centre in the frame of its body, and how high that is above the ground."""
 
     body: int
     center: tuple[float, float, float]  # m
