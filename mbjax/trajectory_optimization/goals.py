@@ -83,13 +83,16 @@ class JointGoal(eqx.Module):
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " nv"]:
         state = state_of(x)
-        if self.q.shape != state.q.shape:
-            raise ModelError(f"JointGoal: q has shape {self.q.shape}, the model needs {state.q.shape}.")
-        return self.weight * difference_in(model, self.in_frame, self.q.astype(state.q.dtype), state.q)
+        return self.weight * difference_in(model, self.in_frame, self._goal(state), state.q)
 
     def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
         """The residual and its Jacobians in closed form."""
-        return [slopes_of_positions(model, self.in_frame, self.q, state).scaled(self.weight)]
+        return [slopes_of_positions(model, self.in_frame, self._goal(state), state).scaled(self.weight)]
+
+    def _goal(self, state: State) -> Float[Array, " nq"]:
+        if self.q.shape != state.q.shape:
+            raise ModelError(f"JointGoal: q has shape {self.q.shape}, the model needs {state.q.shape}.")
+        return self.q.astype(state.q.dtype)
 
 
 class VelocityGoal(eqx.Module):
@@ -115,13 +118,16 @@ class VelocityGoal(eqx.Module):
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, " nv"]:
         state = state_of(x)
-        if self.v.shape not in ((), state.v.shape):
-            raise ModelError(f"VelocityGoal: v has shape {self.v.shape}, the model needs {state.v.shape} or a number.")
-        return self.weight * (velocity_in(model, self.in_frame, state.q, state.v) - self.v)
+        return self.weight * (velocity_in(model, self.in_frame, state.q, state.v) - self._goal(state))
 
     def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
         """The residual and its Jacobians in closed form."""
-        return [slopes_of_velocities(model, self.in_frame, self.v, state).scaled(self.weight)]
+        return [slopes_of_velocities(model, self.in_frame, self._goal(state), state).scaled(self.weight)]
+
+    def _goal(self, state: State) -> Float[Array, "..."]:
+        if self.v.shape not in ((), state.v.shape):
+            raise ModelError(f"VelocityGoal: v has shape {self.v.shape}, the model needs {state.v.shape} or a number.")
+        return self.v
 
 
 class StateGoal(eqx.Module):
