@@ -1,13 +1,12 @@
 """What a deformable body may touch: collision geometries, and other deformable bodies."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool
 
-from mbjax.finite_elements import DepthMesh
 from mbjax.geometry import Mesh
 from mbjax.geometry.hydroelastic import most_elements_at_planes, usual_number_of_faces
 from mbjax.model import IGNORED, BodyContactPair, ContactLayout, NodeContactPair, ReportEntry
@@ -96,27 +95,39 @@ def node_contacts(plant: PlantQueries, layout: ContactLayout, pairs: Iterable[No
     return found
 
 
-def contacts_between_bodies(layout: ContactLayout, pairs: Iterable[BodyPair]) -> list[BodyContactPair]:
+def contacts_between_bodies(layout: ContactLayout, pairs: Sequence[BodyPair]) -> list[BodyContactPair]:
     """The pairs of deformable bodies as the model knows them, with a bound on the polygons of each."""
+    reached = {body.index: reached_by_planes(body) for body in {id(x): x for pair in pairs for x in pair}.values()}
     found = []
     for A, B in pairs:
-        reached, nodes = 0, []
-        for body in (A, B):
-            mesh = depth_mesh_of(body.mesh[1], body.kind)
-            added = np.einsum("kc,kci->ki", mesh.weights, body.nodes[mesh.parents])
-            vertices = np.concatenate([body.nodes, added])
-            reached += most_elements_at_planes(vertices, mesh.tetrahedra, is_rigid=False)
-
-            def number_of_nodes(is_reached: Bool[np.ndarray, " m"], mesh: DepthMesh = mesh) -> int:
-                return len(np.unique(mesh.elements[mesh.owners[is_reached]]))
-
-            usual = most_elements_at_planes(vertices, mesh.tetrahedra, False, number_of_nodes)
-            nodes.append(min(math.ceil(NODES_OF_CUT * usual), len(body.nodes)))
-        max_faces = math.ceil(FACES_OF_CUT * reached) if layout.max_faces is None else layout.max_faces
+        of_A, of_B = reached[A.index], reached[B.index]
+        max_faces, nodes = math.ceil(FACES_OF_CUT * (of_A.elements + of_B.elements)), [of_A.nodes, of_B.nodes]
         if layout.max_faces is not None:
-            nodes = [max(number, layout.max_faces) for number in nodes]
+            max_faces, nodes = layout.max_faces, [max(number, layout.max_faces) for number in nodes]
         found.append(BodyContactPair(A.index, B.index, max_faces, *nodes))
     return found
+
+
+class Reached(NamedTuple):
+    """How many elements and nodes of a body usual contact with another one reaches."""
+
+    elements: int
+    nodes: int
+
+
+def reached_by_planes(body: DeclaredDeformable) -> Reached:
+    """The most elements that a plane cuts, down to a usual depth, and the nodes of those, and a quarter more."""
+    mesh = depth_mesh_of(body.mesh[1], body.kind)
+    vertices = np.concatenate([body.nodes, np.einsum("kc,kci->ki", mesh.weights, body.nodes[mesh.parents])])
+
+    def number_of_nodes(is_reached: Bool[np.ndarray, " m"]) -> int:
+        return len(np.unique(mesh.elements[mesh.owners[is_reached]]))
+
+    elements, nodes = (
+        most_elements_at_planes(vertices, mesh.tetrahedra, False, count)
+        for count in (np.count_nonzero, number_of_nodes)
+    )
+    return Reached(elements, min(math.ceil(NODES_OF_CUT * nodes), len(body.nodes)))
 
 
 def entries_of_deformables(plant: PlantQueries) -> list[ReportEntry]:

@@ -161,6 +161,30 @@ def test_bodies_that_collide_keep_their_momentum() -> None:
         contacts.of(model, "upper", "upper")
 
 
+def test_batches_single_precision_and_a_bad_world() -> None:
+    """A batch equals single worlds, a NaN harms no other world, and single precision comes near."""
+    model = touching()
+    state = mbjax.default_state(model)
+    assert state.nodes is not None
+    places = [state.nodes.position + shift for shift in (0.0, 1e-4)]
+    broken = state.nodes.position.at[0].set(jnp.nan)
+
+    def step(model: mbjax.MultibodyModel, x: jax.Array) -> jax.Array:
+        nodes = mbjax.NodeState(x, jnp.zeros_like(x))
+        return mbjax.step(model, dataclasses.replace(mbjax.default_state(model), nodes=nodes))[0].nodes.velocity
+
+    many = jax.jit(jax.vmap(lambda x: step(model, x)))
+    found, beside = many(jnp.stack([places[0], places[1]])), many(jnp.stack([broken, places[1]]))
+    np.testing.assert_array_equal(found[1], beside[1])
+    one = jax.jit(lambda x: step(model, x))
+    for k, x in enumerate(places):
+        np.testing.assert_allclose(found[k], one(x), atol=1e-11)
+    single = jax.tree.map(lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, model)
+    in_single = step(single, places[0].astype(jnp.float32))
+    assert in_single.dtype == jnp.float32
+    np.testing.assert_allclose(in_single, found[0], atol=1e-3 * float(jnp.abs(found[0]).max()))
+
+
 def test_derivatives_of_a_step_of_two_bodies_that_touch() -> None:
     """By the state, rest shape, friction, dissipation and material, beside differences."""
     rng = np.random.default_rng(3)
