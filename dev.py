@@ -4,8 +4,8 @@
 python3 dev.py simulate [FILE …]    the `mbjax simulate` command, with what it draws with
 python3 dev.py test                 the tests to trust an installation by, with the oracles they compare with
 python3 dev.py test --trimmed       all tests on fewer cases, as CI does
-python3 dev.py test --whole         all of them
-python3 dev.py test PYTEST …        what pytest is told, as a folder of tests/
+python3 dev.py test --whole         all tests on all cases, once a week
+python3 dev.py test PYTEST …        what pytest is told, as a folder of tests/: all cases, compiled as users compile
 python3 dev.py docs                 the documentation, strictly, from `.venv-docs` into `site/`
 python3 dev.py package              the wheel and the source distribution into `dist/`, tried outside of the checkout
 python3 dev.py run COMMAND …        anything else in that environment

@@ -13,10 +13,11 @@ from mbjax.execution.worlds import chunks
 from tests.tiers import is_quick
 from tests.xla_options import FAST_TO_COMPILE
 
-# Most of the time is XLA's: programs that are not optimized compile in a quarter of it.
+# Most of the time is XLA's: programs that are not optimized compile in a quarter of it. Workers inherit what is set.
 if {"--trimmed", "--quick"} & set(sys.argv):
+    os.environ["MBJAX_TRIMMED_TESTS"] = "1"
+if {"--trimmed", "--quick", "--whole"} & set(sys.argv) and "--optimized" not in sys.argv:
     flags = " ".join(f"--{name}={str(value).lower()}" for name, value in FAST_TO_COMPILE.items())
-    os.environ["MBJAX_TRIMMED_TESTS"] = "1"  # workers inherit both
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # workers share the cores, and its threads spin while they wait
@@ -71,4 +72,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="run the trimmed tests that tests/tiers.py names")
     parser.addoption("--trimmed", action="store_true", help="run slow tests on fewer cases, as CI does")
     parser.addoption("--beyond-quick", action="store_true", help="leave out what the quick run has")
-    parser.addoption("--whole", action="store_true", help="run everything, as pytest does without any of these")
+    parser.addoption("--whole", action="store_true", help="run every test on all of its cases")
+    parser.addoption("--optimized", action="store_true", help="compile as users do, which takes four times as long")
