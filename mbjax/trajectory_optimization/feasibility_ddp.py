@@ -326,12 +326,12 @@ def roll_out(
         u = u - a * k - jnp.sum(K * difference_states(model, planned, x), axis=1)
         if low is not None:
             u = jnp.clip(u, low, high)
-        reached = problem.next_state(x, u, stage)
+        motion, reached = problem.motion_and_next_state(x, u, stage)
         after = move_state(model, reached, (a - 1.0) * gap)
         after = jax.tree.map(lambda new, old: jnp.where(is_guess, old, new), after, following)
         cost = None
         if problem.dynamics is not None:
-            cost = value_of(running_terms(problem, x, u, stage, index, at(penalties, index)))
+            cost = value_of(running_terms(problem, x, u, stage, index, at(penalties, index), motion))
         return after, (after, u, reached, cost)
 
     first = jax.tree.map(lambda x: x[0], planned.states)
