@@ -10,7 +10,10 @@ import pytest
 
 import mbjax
 from mbjax import trajectory_optimization as to
+from mbjax.dynamics import calc_center_of_mass_and_jacobian
+from mbjax.kinematics import for_worlds_of
 from mbjax.trajectory_optimization.expansion import expand
+from mbjax.trajectory_optimization.frame_motions import frame_motion, frame_velocity
 from mbjax.trajectory_optimization.linearization import differentiate_steps
 from mbjax.trajectory_optimization.multipliers import Penalties
 from mbjax.trajectory_optimization.problem import prepared
@@ -114,3 +117,27 @@ def test_goals_that_are_data_of_steps():
     assert one.slopes(MODEL, state_of(5), EFFORTS[0], stage)[0].by_q.shape == (3, NV)
     with pytest.raises(mbjax.ModelError, match="give the Problem stages="):
         to.AtStage(of_states)(MODEL, state_of(5))
+
+
+def test_motions_of_frames_and_centres_are_alike_in_one_world_and_in_many():
+    states = jax.vmap(lambda key: mbjax.random_state(MODEL, key))(jax.random.split(jax.random.key(3), 40))
+    p_FP = jnp.array([0.3, 0.2, 0.1])
+
+    def found(state):
+        centre = for_worlds_of(calc_center_of_mass_and_jacobian, MODEL, state.q)
+        at, velocity = frame_motion(MODEL, state.q, "hand", p_FP), frame_velocity(MODEL, state.q, state.v, "hand", p_FP)
+        return centre, at.p_WP, at.J, velocity
+
+    def expected(state):
+        frame, point = MODEL.frame_index("hand"), mbjax.points_positions(MODEL, state.q, "hand", p_FP, "world")
+        J = mbjax.jacobian_spatial_velocity(MODEL, state.q, frame, p_FP, "world", "world")
+        centre = mbjax.center_of_mass_position_in_world(MODEL, state.q)
+        J_centre = mbjax.jacobian_center_of_mass_translational_velocity(MODEL, state.q)
+        by_q = jax.jacfwd(lambda dq: velocity_at(mbjax.integrate_configuration(MODEL, state.q, dq), state.v))
+        return (centre, J_centre), point, J, (J @ state.v, by_q(jnp.zeros(NV)), J)
+
+    def velocity_at(q, v):
+        return mbjax.jacobian_spatial_velocity(MODEL, q, "hand", p_FP, "world", "world") @ v
+
+    one, other = (jax.jit(jax.vmap(function))(states) for function in (found, expected))
+    assert_equal(one, other)
