@@ -35,8 +35,9 @@ def slopes_of_force(
     """A function of the contact forces of a step with its Jacobians; None where the motion's are unknown."""
     if motion is None:
         return None
-    value, change = jax.linearize(function, motion.motion.force)
-    by = (jax.vmap(change, 1, 1)(of.force) for of in motion[1:])
+    of_step, *slopes = motion
+    value, change = jax.linearize(function, of_step.force)
+    by = (jax.vmap(change, 1, 1)(of.force) for of in slopes)
     return [Slopes(value, *by).scaled(weight)]
 
 
