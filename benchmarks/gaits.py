@@ -1,6 +1,6 @@
-"""Crocoddyl's five gaits of the quadruped HyQ beside it: the same nodes, cost at convergence, time of an iteration.
+"""Crocoddyl's gaits of quadrupeds beside it: the same nodes, cost at convergence, time of an iteration.
 
-    python -m benchmarks.gaits --crocoddyl PYTHON [--gaits walk trot]
+    python -m benchmarks.gaits --crocoddyl PYTHON [--robot solo12] [--gaits walk trot]
 
 PYTHON is an interpreter that has Crocoddyl (`pip install crocoddyl pin==4.0.0`). Its problems are read node by node:
 feet in contact, impulses where feet touch down, and weights of all costs. They are stated here as a `Problem` whose
@@ -10,12 +10,14 @@ steps along Crocoddyl's optimum are compared. Times are of the processor.
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -47,9 +49,57 @@ from mbjax.trajectory_optimization.linearization import replace_chosen
 
 from .robots import Robot, reduced_urdf
 
-HYQ = Robot("hyq", "HyQ (18 dof)", "hyq_description/robots/hyq_no_sensors.urdf", "floating")
-FEET = "lf_foot", "rf_foot", "lh_foot", "rh_foot"
 DT = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Legged:
+    """A quadruped, how it stands, and its gaits: Crocoddyl's function, its arguments, and the friction."""
+
+    robot: Robot
+    feet: tuple[str, str, str, str]  # left and right in front, then behind
+    height: float
+    standing: Callable[[str], float]  # the angle of a joint
+    gaits: dict[str, tuple[str, tuple, float]]
+
+
+def angle_of_hyq(joint: str) -> float:
+    """As in Crocoddyl's example: knees bent against each other."""
+    bend = 0.75 if joint.startswith(("lf", "rf")) else -0.75
+    return -0.2 if "haa" in joint else bend if "hfe" in joint else -2.0 * bend
+
+
+def angle_of_solo(joint: str) -> float:
+    """Knees bent against each other."""
+    bend = 0.8 if joint.startswith("F") else -0.8
+    return 0.0 if "HAA" in joint else bend if "HFE" in joint else -2.0 * bend
+
+
+ROBOTS = {
+    "hyq": Legged(
+        Robot("hyq", "HyQ (18 dof)", "hyq_description/robots/hyq_no_sensors.urdf", "floating"),
+        ("lf_foot", "rf_foot", "lh_foot", "rh_foot"),
+        0.5775,
+        angle_of_hyq,
+        {
+            "walk": ("Walking", (0.25, 0.15, DT, 25, 2), 0.7),
+            "trot": ("Trotting", (0.15, 0.1, DT, 25, 2), 0.7),
+            "pace": ("Pacing", (0.15, 0.1, DT, 25, 5), 0.7),
+            "bound": ("Bounding", (0.15, 0.1, DT, 25, 5), 0.7),
+            "jump": ("Jumping", (0.15, [0.0, 0.3, 0.0], DT, 10, 20), 0.7),
+        },
+    ),
+    "solo12": Legged(
+        Robot("solo12", "Solo (18 dof)", "solo_description/robots/solo12.urdf", "floating"),
+        ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"),
+        0.24,
+        angle_of_solo,
+        {
+            "jump": ("Jumping", (0.1, [0.15, 0.0, 0.0], DT, 12, 14), 0.7),
+            "slippery trot": ("Trotting", (0.1, 0.05, DT, 20, 4), 0.25),
+        },
+    ),
+}
 GAIN = 50.0  # of the feet's velocities: 2 / stabilization time
 
 
@@ -176,6 +226,7 @@ class Costs(eqx.Module):
     zero: mbjax.State
     bounds: tuple[jax.Array, jax.Array]
     friction: jax.Array
+    feet: tuple[str, ...] = eqx.field(static=True)
 
     def running(self, node: dict) -> list:
         """Goals of states, efforts and forces."""
@@ -194,19 +245,19 @@ class Costs(eqx.Module):
             to.CenterOfMass(node["com"], factor=factor * node["com_weight"]),
             *(
                 to.PointGoal(name, node["feet"][i], factor=factor * node["feet_weights"][i])
-                for i, name in enumerate(FEET)
+                for i, name in enumerate(self.feet)
             ),
             to.Barrier(to.StateGoal(self.zero, in_frame="own"), *self.bounds, factor=factor * node["bounds_weight"]),
         ]
 
 
-def load() -> mbjax.MultibodyModel:
-    """HyQ here: joints without limits, and motors without."""
-    text = re.sub(r"<limit [^>]*/>", "", reduced_urdf(HYQ)).replace('type="revolute"', 'type="continuous"')
+def load(legged: Legged) -> mbjax.MultibodyModel:
+    """The robot here: joints without limits, and motors without."""
+    text = re.sub(r"<limit [^>]*/>", "", reduced_urdf(legged.robot)).replace('type="revolute"', 'type="continuous"')
     return mbjax.load(text, time_step=DT, base="floating", actuators="joints", on_unsupported="warn")
 
 
-def problem_of(model: Any, given: dict, gait: dict) -> tuple[to.Problem, Any]:
+def problem_of(legged: Legged, model: Any, given: dict, gait: dict) -> tuple[to.Problem, Any]:
     """A gait as a problem here, and how to read Pinocchio's states."""
     names = given["joint_names"]
     nv = model.num_velocities
@@ -228,14 +279,14 @@ def problem_of(model: Any, given: dict, gait: dict) -> tuple[to.Problem, Any]:
     bounds = tuple(jnp.asarray(np.where(abs(x) < 1e100, x, np.copysign(np.inf, x))) for x in (low, high))
     bounds = tuple(x.at[:6].set(limit) for x, limit in zip(bounds, (-jnp.inf, jnp.inf), strict=True))
     feet, normals = mbjax.ConstraintSet(), np.eye(3)[[2, 0, 1]]
-    for name in FEET:
+    for name in legged.feet:
         feet = feet.add_contact_constraint(name, [0.0, 0, 0], normals, name=name, stabilization_time=2.0 / GAIN)
     dynamics = Gait(feet.bind(model))
     start = state(given["start"])
     neutral = np.zeros(2 * nv + 1)
     neutral[6] = 1.0
-    friction = jnp.asarray(-given["cone"]["A"][0][2])  # of a pyramid within the cone
-    costs = Costs(dynamics, start, state(neutral), bounds, friction)
+    friction = jnp.asarray(-gait["cone"]["A"][0][2])
+    costs = Costs(dynamics, start, state(neutral), bounds, friction, legged.feet)
     steps = len(gait["nodes"]) - 1
     running, final = to.AtStage(costs.running), to.AtStage(costs.of_states)
     return to.Problem(model, start, steps, running, final, stages=nodes, dynamics=dynamics), (state, order)
@@ -262,21 +313,37 @@ def differences(problem: to.Problem, states: mbjax.State, efforts: jax.Array, co
     return float(np.max(np.abs(ours / costs[:-1] - 1.0))), float(jnp.max(jnp.abs(gaps)))
 
 
+def there(legged: Legged, python: str, gaits: Sequence[str] | None) -> dict:
+    """The gaits as Crocoddyl has them, node by node, and what it found."""
+    urdf = reduced_urdf(legged.robot)
+    joints = re.findall(r'<joint name="([^"]*)" type="revolute"', urdf)
+    asked = {
+        "urdf": urdf,
+        "feet": legged.feet,
+        "height": legged.height,
+        "standing": {joint: legged.standing(joint) for joint in joints},
+        "gaits": {name: legged.gaits[name] for name in gaits or legged.gaits},
+    }
+    script = pathlib.Path(__file__).with_name("crocoddyl_gaits.py")
+    done = subprocess.run([python, script], input=json.dumps(asked), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout)
+
+
 def main() -> None:
     """Prints a row for each gait."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crocoddyl", default=sys.executable, help="an interpreter that has Crocoddyl")
-    parser.add_argument("--gaits", nargs="+", default=["walk", "trot", "pace", "bound", "jump"])
+    parser.add_argument("--robot", choices=ROBOTS, default="hyq")
+    parser.add_argument("--gaits", nargs="+", help="some of the robot's gaits")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    script = pathlib.Path(__file__).with_name("crocoddyl_gaits.py")
-    done = subprocess.run(
-        [options.crocoddyl, script], input=reduced_urdf(HYQ), capture_output=True, text=True, check=True
-    )
-    given, model, solver = json.loads(done.stdout), load(), to.FeasibilityDDP(tolerance=1e-12, max_iterations=100)
-    for name in options.gaits:
-        gait = given["gaits"][name]
-        problem, (state, order) = problem_of(model, given, gait)
+    legged = ROBOTS[options.robot]
+    given, model = there(legged, options.crocoddyl, options.gaits), load(legged)
+    solver = to.FeasibilityDDP(tolerance=1e-12, max_iterations=100)
+    for name, gait in given["gaits"].items():
+        problem, (state, order) = problem_of(legged, model, given, gait)
         theirs = jax.tree.map(lambda *x: jnp.stack(x), *(state(x) for x in gait["states"]))
         efforts, guess = (jnp.asarray(np.array(gait[key])[:, order]) for key in ("efforts", "guess"))
         of_costs, of_steps = differences(problem, theirs, efforts, np.array(gait["costs"]))
