@@ -266,7 +266,7 @@ def gaps_of(e: Expansion) -> Float[Array, "steps_and_end ndx"]:
 
 def is_behind_gap(e: Expansion, largest: Float[Array, ""]) -> Bool[Array, " steps"]:
     """Whether a gap between earlier steps is open, so that a rollout arrives elsewhere than planned."""
-    opens = jnp.max(jnp.abs(e.gaps), axis=1) > largest
+    opens = (jnp.max(jnp.abs(e.gaps), axis=1) > largest).astype(jnp.int32)
     return jnp.cumsum(opens) - opens > 0
 
 
