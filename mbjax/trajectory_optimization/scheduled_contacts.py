@@ -4,7 +4,7 @@ Contacts are rigid constraints of a bound `ConstraintSet`. Which of them act is 
 array, not a program. Where one begins, an impulse first stops it.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -40,7 +40,7 @@ def velocity_after_impact(
 class StepMotion(NamedTuple):
     """The velocity after the impulse of a step, and accelerations and contact forces from there on; or derivatives."""
 
-    v: Float[Array, "..."] | None
+    v: Any  # an array; None as the derivative by efforts
     vdot: Float[Array, "..."]
     force: Float[Array, "..."]
 

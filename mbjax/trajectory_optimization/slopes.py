@@ -92,7 +92,7 @@ def expand_slopes(parts: list[Slopes], sizes: tuple[int, ...]) -> tuple[Array, A
 
 def stacked_alike(parts: list[Slopes]) -> list[Slopes]:
     """Residuals with matrices by the same arguments as one with all rows, so that their products are one product."""
-    groups: dict[tuple[bool, ...], list[Slopes]] = {}
+    groups: dict[tuple[int, ...], list[Slopes]] = {}
     for part in parts:
         is_dense = all(J is None or J.ndim == 2 for J in part[1:])
         key = tuple(J is not None for J in part[1:]) if is_dense else (id(part),)
