@@ -1,9 +1,7 @@
-"""Crocoddyl's part of `benchmarks/gaits.py`: its HyQ gaits, node by node, and what FDDP found, as JSON.
+"""Crocoddyl's part of `benchmarks/gaits.py`: gaits node by node, and what FDDP found, as JSON; a robot as JSON in.
 
-    PYTHON benchmarks/crocoddyl_gaits.py < urdf
-
-The problems are those of `crocoddyl.utils.quadruped`, with the numbers of its example of forward dynamics, each from
-standing. Every node is read back from its action model, so that nothing is said twice.
+The problems are those of `crocoddyl.utils.quadruped`, each from standing. Every node is read back from its action
+model, so that nothing is said twice.
 """
 
 import json
@@ -16,26 +14,21 @@ import numpy as np
 import pinocchio
 from crocoddyl.utils.quadruped import SimpleQuadrupedalGaitProblem
 
-FEET = "lf_foot", "rf_foot", "lh_foot", "rh_foot"
 DT = 0.01
 
 
-def problems(model: Any, x0: np.ndarray) -> dict[str, Any]:
-    """The five gaits."""
-
-    def gait() -> Any:
-        return SimpleQuadrupedalGaitProblem(model, *FEET)
-
-    return {
-        "walk": gait().createWalkingProblem(x0, 0.25, 0.15, DT, 25, 2),
-        "trot": gait().createTrottingProblem(x0, 0.15, 0.1, DT, 25, 2),
-        "pace": gait().createPacingProblem(x0, 0.15, 0.1, DT, 25, 5),
-        "bound": gait().createBoundingProblem(x0, 0.15, 0.1, DT, 25, 5),
-        "jump": gait().createJumpingProblem(x0, 0.15, np.array([0.0, 0.3, 0.0]), DT, 10, 20),
-    }
+def problems(model: Any, x0: np.ndarray, given: dict) -> dict[str, Any]:
+    """The gaits, by the names of functions and their arguments, each with its coefficient of friction."""
+    found = {}
+    for name, (kind, arguments, friction) in given["gaits"].items():
+        maker = SimpleQuadrupedalGaitProblem(model, *given["feet"])
+        maker.mu = friction
+        arguments = [np.array(x, float) if isinstance(x, list) else x for x in arguments]
+        found[name] = getattr(maker, f"create{kind}Problem")(x0, *arguments)
+    return found
 
 
-def node_of(model: Any, pin: Any) -> dict[str, Any]:
+def node_of(model: Any, pin: Any, feet: list[str], cone_of: dict) -> dict[str, Any]:
     """Contacts and costs of one action model, whose weights are those of half squares, per second."""
     is_impulse = not hasattr(model, "differential")
     inner = model if is_impulse else model.differential
@@ -44,11 +37,11 @@ def node_of(model: Any, pin: Any) -> dict[str, Any]:
     node: dict[str, Any] = {
         "impulse": is_impulse,
         "factor": 1.0 if is_impulse else model.dt,
-        "active": [name in names for name in FEET],
+        "active": [name in names for name in feet],
         "com": [0.0] * 3,
         "com_weight": 0.0,
-        "feet": [[0.0] * 3 for _ in FEET],
-        "feet_weights": [0.0] * len(FEET),
+        "feet": [[0.0] * 3 for _ in feet],
+        "feet_weights": [0.0] * len(feet),
         "effort_weight": 0.0,
         "bounds_weight": 0.0,
         "cone_weight": 0.0,
@@ -58,12 +51,14 @@ def node_of(model: Any, pin: Any) -> dict[str, Any]:
         if name == "comTrack":
             node |= {"com": np.array(residual.reference).tolist(), "com_weight": weight}
         elif name.endswith("_footTrack"):
-            foot = FEET.index(pin.frames[residual.id].name)
+            foot = feet.index(pin.frames[residual.id].name)
             node["feet"][foot], node["feet_weights"][foot] = np.array(residual.reference).tolist(), weight
         elif name.endswith("_frictionCone"):
             cone = residual.reference
             node |= {"cone_weight": weight}
-            CONE.update(A=np.array(cone.A).tolist(), lower=np.array(cone.lb).tolist(), upper=np.array(cone.ub).tolist())
+            cone_of.update(
+                A=np.array(cone.A).tolist(), lower=np.array(cone.lb).tolist(), upper=np.array(cone.ub).tolist()
+            )
         elif name == "stateReg":
             node["state_weights"] = (weight * np.array(activation.weights)).tolist()
         elif name == "ctrlReg":
@@ -77,22 +72,21 @@ def node_of(model: Any, pin: Any) -> dict[str, Any]:
     return node
 
 
-CONE: dict[str, Any] = {}
 BOUNDS: dict[str, Any] = {}
 
 
 def main() -> None:
     """Solves the gaits, three times each, and prints what the quickest took."""
-    pin = pinocchio.buildModelFromXML(sys.stdin.read(), pinocchio.JointModelFreeFlyer())
+    given = json.load(sys.stdin)
+    pin = pinocchio.buildModelFromXML(given["urdf"], pinocchio.JointModelFreeFlyer())
     q0 = pinocchio.neutral(pin)
-    q0[:7] = 0.0, 0.0, 0.5775, 0.0, 0.0, 0.0, 1.0
+    q0[2] = given["height"]
     for name, i in zip(pin.names[2:], range(7, pin.nq), strict=True):
-        bend = 0.75 if name.startswith(("lf", "rf")) else -0.75
-        q0[i] = -0.2 if "haa" in name else bend if "hfe" in name else -2.0 * bend
+        q0[i] = given["standing"][name]
     pin.referenceConfigurations["standing"] = q0
     x0 = np.concatenate([q0, np.zeros(pin.nv)])
-    out: dict[str, Any] = {"joint_names": list(pin.names), "feet": FEET, "start": x0.tolist(), "gaits": {}}
-    for name, problem in problems(pin, x0).items():
+    out: dict[str, Any] = {"joint_names": list(pin.names), "start": x0.tolist(), "gaits": {}}
+    for name, problem in problems(pin, x0, given).items():
         problem.nthreads = 1
         guess = problem.quasiStatic([x0] * problem.T)
         best: dict[str, Any] = {}
@@ -112,15 +106,17 @@ def main() -> None:
         def whole(u: np.ndarray) -> list[float]:
             return u.tolist() if len(u) else [0.0] * (pin.nv - 6)
 
+        cone: dict[str, Any] = {}
         out["gaits"][name] = {
             **best,
-            "nodes": [node_of(node, pin) for node in nodes],
+            "nodes": [node_of(node, pin, given["feet"], cone) for node in nodes],
+            "cone": cone,
             "guess": [whole(u) for u in guess],
             "states": states.tolist(),
             "efforts": [whole(u) for u in efforts],
             "costs": costs,
         }
-    out |= {"cone": CONE, "bounds": BOUNDS}
+    out |= {"bounds": BOUNDS}
     print(json.dumps(out).replace("Infinity", "1e300"))
 
 

@@ -1,6 +1,6 @@
-"""Crocoddyl's five gaits of the quadruped HyQ beside it: the same nodes, cost at convergence, time of an iteration.
+"""Crocoddyl's gaits of quadrupeds beside it: the same nodes, cost at convergence, time of an iteration.
 
-    python -m benchmarks.gaits --crocoddyl PYTHON [--gaits walk trot]
+    python -m benchmarks.gaits --crocoddyl PYTHON [--robot solo12] [--gaits walk trot]
 
 PYTHON is an interpreter that has Crocoddyl (`pip install crocoddyl pin==4.0.0`). Its problems are read node by node:
 feet in contact, impulses where feet touch down, and weights of all costs. They are stated here as a `Problem` whose
@@ -10,13 +10,15 @@ steps along Crocoddyl's optimum are compared. Times are of the processor.
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import re
 import subprocess
 import sys
 import time
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,187 +33,231 @@ from mbjax.constraints import (
     contact_impulse_derivatives,
     contact_motion_derivatives,
 )
+from mbjax.execution import called_if
 from mbjax.simulation import actuation_matrix
-from mbjax.spatial import quaternion_exp, quaternion_multiply, quaternion_to_matrix, rotation_exp, rotation_log
+from mbjax.spatial import (
+    cross3,
+    displacement_matrix,
+    quaternion_exp,
+    quaternion_multiply,
+    rotation_exp,
+    skew,
+    small_matmul,
+    small_matvec,
+)
 from mbjax.trajectory_optimization.linearization import replace_chosen
 
 from .robots import Robot, reduced_urdf
 
-HYQ = Robot("hyq", "HyQ (18 dof)", "hyq_description/robots/hyq_no_sensors.urdf", "floating")
-FEET = "lf_foot", "rf_foot", "lh_foot", "rh_foot"
 DT = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Legged:
+    """A quadruped, how it stands, and its gaits: Crocoddyl's function, its arguments, and the friction."""
+
+    robot: Robot
+    feet: tuple[str, str, str, str]  # left and right in front, then behind
+    height: float
+    standing: Callable[[str], float]  # the angle of a joint
+    gaits: dict[str, tuple[str, tuple, float]]
+
+
+def angle_of_hyq(joint: str) -> float:
+    """As in Crocoddyl's example: knees bent against each other."""
+    bend = 0.75 if joint.startswith(("lf", "rf")) else -0.75
+    return -0.2 if "haa" in joint else bend if "hfe" in joint else -2.0 * bend
+
+
+def angle_of_solo(joint: str) -> float:
+    """Knees bent against each other."""
+    bend = 0.8 if joint.startswith("F") else -0.8
+    return 0.0 if "HAA" in joint else bend if "HFE" in joint else -2.0 * bend
+
+
+ROBOTS = {
+    "hyq": Legged(
+        Robot("hyq", "HyQ (18 dof)", "hyq_description/robots/hyq_no_sensors.urdf", "floating"),
+        ("lf_foot", "rf_foot", "lh_foot", "rh_foot"),
+        0.5775,
+        angle_of_hyq,
+        {
+            "walk": ("Walking", (0.25, 0.15, DT, 25, 2), 0.7),
+            "trot": ("Trotting", (0.15, 0.1, DT, 25, 2), 0.7),
+            "pace": ("Pacing", (0.15, 0.1, DT, 25, 5), 0.7),
+            "bound": ("Bounding", (0.15, 0.1, DT, 25, 5), 0.7),
+            "jump": ("Jumping", (0.15, [0.0, 0.3, 0.0], DT, 10, 20), 0.7),
+        },
+    ),
+    "solo12": Legged(
+        Robot("solo12", "Solo (18 dof)", "solo_description/robots/solo12.urdf", "floating"),
+        ("FL_FOOT", "FR_FOOT", "HL_FOOT", "HR_FOOT"),
+        0.24,
+        angle_of_solo,
+        {
+            "jump": ("Jumping", (0.1, [0.15, 0.0, 0.0], DT, 12, 14), 0.7),
+            "slippery trot": ("Trotting", (0.1, 0.05, DT, 20, 4), 0.25),
+        },
+    ),
+}
 GAIN = 50.0  # of the feet's velocities: 2 / stabilization time
 
 
-def cross(w: jax.Array) -> jax.Array:
-    """The matrix of w ×."""
-    zero = jnp.zeros((), w.dtype)
-    return jnp.array([[zero, -w[2], w[1]], [w[2], zero, -w[0]], [-w[1], w[0], zero]])
+class StepMotion(NamedTuple):
+    """What happens at a node: velocities after an impulse, or accelerations and forces; or derivatives of them."""
 
-
-def series(x: jax.Array, near: list[float], far: Any) -> jax.Array:
-    """far(angle) of the square x, by a series where the angle is small."""
-    small = x < 1e-2
-    angle = jnp.sqrt(jnp.where(small, 1.0, x))
-    return jnp.where(small, jnp.polyval(jnp.array(near[::-1], x.dtype), x), far(angle))
-
-
-def left_jacobian(w: jax.Array) -> jax.Array:
-    """V of the exponential of a twist: its translation is V(w) v."""
-    x, W = w @ w, cross(w)
-    a = series(x, [1 / 2, -1 / 24, 1 / 720, -1 / 40320, 1 / 3628800], lambda t: (1 - jnp.cos(t)) / t**2)
-    b = series(x, [1 / 6, -1 / 120, 1 / 5040, -1 / 362880, 1 / 39916800], lambda t: (t - jnp.sin(t)) / t**3)
-    return jnp.eye(3, dtype=w.dtype) + a * W + b * W @ W
-
-
-def inverse_left_jacobian(w: jax.Array) -> jax.Array:
-    """The inverse of V."""
-    x, W = w @ w, cross(w)
-    c = series(
-        x,
-        [1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160],
-        lambda t: (1 - t * (1 + jnp.cos(t)) / (2 * jnp.sin(t))) / t**2,
-    )
-    return jnp.eye(3, dtype=w.dtype) - 0.5 * W + c * W @ W
+    v: Any
+    vdot: Any
+    force: Any
+    is_impulse: Any
 
 
 class Gait(eqx.Module):
     """Steps of Crocoddyl: Euler steps under the contacts of a node, or an impulse that stops feet."""
 
-    feet: Any
+    contacts: Any
 
     def acting(self, node: dict) -> Any:
-        return self.feet.with_active({name: node["active"][i] for i, name in enumerate(self.feet.names)})
-
-    def motion(self, model: Any, state: mbjax.State, effort: jax.Array, node: dict) -> tuple[jax.Array, jax.Array]:
-        """Accelerations and forces of the feet."""
-        tau = actuation_matrix(model) @ effort
-        found = constrained_forward_dynamics(model, self.acting(node), state.q, state.v, tau, force_elements=True)
-        return found.vdot, found.force
+        return self.contacts.with_active({name: node["active"][i] for i, name in enumerate(self.contacts.names)})
 
     def __call__(self, model: Any, state: mbjax.State, effort: jax.Array, node: dict) -> mbjax.State:
-        def hit() -> mbjax.State:
-            return mbjax.State(state.q, constraint_impulses(model, self.acting(node), state.q, state.v).v, state.time)
+        return self.moved(model, state, self.motion(model, state, effort, node))
 
-        def go() -> mbjax.State:
-            return euler_step(state, self.motion(model, state, effort, node)[0])
+    def motion(self, model: Any, state: mbjax.State, effort: jax.Array, node: dict) -> StepMotion:
+        """The velocity after an impulse, else accelerations and forces of the feet; which is told by the node."""
+        acting, is_impulse = self.acting(node), node["impulse"]
+        v = called_if(is_impulse, velocity_after_impact, (model, acting, state.q, state.v), state.v)
+        tau = jnp.sum(actuation_matrix(model) * effort, axis=1)
+        found = constrained_forward_dynamics(model, acting, state.q, state.v, tau, force_elements=True)
+        return StepMotion(v, found.vdot, jnp.where(is_impulse, 0.0, found.force), is_impulse)
 
-        return jax.lax.cond(node["impulse"], hit, go)
+    def moved(self, model: Any, state: mbjax.State, motion: StepMotion) -> mbjax.State:
+        """The state after an impulse or an Euler step."""
+        hit = mbjax.State(state.q, motion.v, state.time)
+        return jax.tree.map(lambda x, y: jnp.where(motion.is_impulse, x, y), hit, euler_step(state, motion.vdot))
 
-    def linearize(self, model: Any, states: mbjax.State, efforts: jax.Array, nodes: dict) -> to.Linearization:
+    def motion_slopes(self, model: Any, states: mbjax.State, efforts: jax.Array, nodes: dict) -> list[StepMotion]:
+        """Motions of all nodes and their derivatives by q, v and efforts, by the closed forms of the library."""
+        B, is_impulse, nv = actuation_matrix(model), nodes["impulse"], states.v.shape[1]
+        one = jnp.broadcast_to(jnp.eye(nv), (len(is_impulse), nv, nv))
+
+        def hit(q: jax.Array, v: jax.Array, node: dict) -> tuple[jax.Array, jax.Array, jax.Array]:
+            of = contact_impulse_derivatives(model, self.acting(node), q, v)
+            return v + of.result.vdot, of.x_q, jnp.eye(nv) + of.x_v
+
+        def go(q: jax.Array, v: jax.Array, effort: jax.Array, node: dict) -> Any:
+            return contact_motion_derivatives(model, self.acting(node), q, v, B @ effort)
+
+        plain = states.v, jnp.zeros_like(one), one
+        v, v_q, v_v = replace_chosen(hit, is_impulse, (states.q, states.v, nodes), plain)
+        of = jax.vmap(go)(states.q, states.v, efforts, nodes)
+        parts = (
+            (v, of.result.vdot, of.result.multipliers),
+            (v_q, of.x_q, of.force_q),
+            (v_v, of.x_v, of.force_v),
+            (None, of.x_tau @ B, of.force_tau @ B),
+        )
+        there = jnp.where(is_impulse, 0.0, 1.0)
+        return [StepMotion(v, a, f * there.reshape(-1, *(1,) * (f.ndim - 1)), is_impulse) for v, a, f in parts]
+
+    def linearize(self, model: Any, states: mbjax.State, efforts: jax.Array, nodes: dict, motions: Any = None) -> Any:
         """A and B of all nodes at once, by the closed forms that the library's own steps use."""
+        motions = self.motion_slopes(model, states, efforts, nodes) if motions is None else motions
+        motion, by_q, by_v, by_u = motions
+        W = jnp.concatenate([by_q.vdot, by_v.vdot, by_u.vdot], axis=2)
+        AB = jax.vmap(slopes_of_euler_step)(states.v, motion.vdot, W)
+        one = jnp.broadcast_to(jnp.eye(states.v.shape[1]), by_q.v.shape)
+        hit = jnp.concatenate([jnp.concatenate([one, 0.0 * one], 2), jnp.concatenate([by_q.v, by_v.v], 2)], 1)
+        hit = jnp.concatenate([hit, jnp.zeros((*hit.shape[:2], efforts.shape[1]))], axis=2)
+        AB = jnp.where(motion.is_impulse[:, None, None], hit, AB)
+        ndx = hit.shape[1]
+        return to.Linearization(AB[:, :, :ndx], AB[:, :, ndx:])
 
-        def hit(q: jax.Array, v: jax.Array, node: dict) -> tuple[jax.Array, jax.Array]:
-            of, n = contact_impulse_derivatives(model, self.acting(node), q, v), len(v)
-            one, zero = jnp.eye(n, dtype=q.dtype), jnp.zeros((n, n), q.dtype)
-            return jnp.block([[one, zero], [of.x_q, one + of.x_v]]), jnp.zeros((2 * n, efforts.shape[1]), q.dtype)
 
-        def go(state: mbjax.State, effort: jax.Array, node: dict) -> tuple[jax.Array, jax.Array]:
-            B = actuation_matrix(model)
-            of = contact_motion_derivatives(model, self.acting(node), state.q, state.v, B @ effort)
-            by_x, by_vdot = slopes_of_euler_step(state, of.result.vdot)
-            nv = len(state.v)
-            by_q, by_v = by_x[:, :nv] + by_vdot @ of.x_q, by_x[:, nv:] + by_vdot @ of.x_v
-            return jnp.concatenate([by_q, by_v], axis=1), by_vdot @ (of.x_tau @ B)
+def velocity_after_impact(model: Any, contacts: Any, q: jax.Array, v: jax.Array) -> jax.Array:
+    """Velocities after the impulse of all active contacts."""
+    return constraint_impulses(model, contacts, q, v).v
 
-        A, B = jax.vmap(go)(states, efforts, nodes)
-        return to.Linearization(*replace_chosen(hit, nodes["impulse"], (states.q, states.v, nodes), (A, B)))
+
+def step_of_base(v: jax.Array, vdot: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """New angular velocity, the rotation vector of the step, and its velocity u before that turn.
+
+    The base moves along the twist dt (w_B, v_B) of its own frame. In the world's axes that is a turn by dt w and a
+    displacement dt V(dt w) u, and its new velocity is exp(dt w) u: none of them depends on the attitude.
+    """
+    w = v[:3] + DT * vdot[:3]
+    return w, DT * w, v[3:6] + DT * (vdot[3:6] - cross3(v[:3], v[3:6]))
 
 
 def euler_step(state: mbjax.State, vdot: jax.Array) -> mbjax.State:
     """A step whose base velocity and twist are those in its own frame; here (w, v) are those in the world."""
     q, v = state.q, state.v
-    R, w, p_dot = quaternion_to_matrix(q[:4]), v[:3], v[3:6]
-    w_B = R.T @ (w + DT * vdot[:3])
-    v_B = R.T @ (p_dot + DT * (vdot[3:6] - jnp.cross(w, p_dot)))
-    turn = DT * w_B
-    base = mbjax.State(q, v, state.time)
-    quaternion = turned(base.q[:4], R @ turn)
-    p = q[4:7] + R @ left_jacobian(turn) @ (DT * v_B)
-    R_after = R @ rotation_exp(turn)
+    w, turn, u = step_of_base(v, vdot)
     joints_v = v[6:] + DT * vdot[6:]
+    quaternion = quaternion_multiply(quaternion_exp(turn), q[:4])
+    p = q[4:7] + DT * small_matvec(displacement_matrix(turn), u)
     q_after = jnp.concatenate([quaternion, p, q[7:] + DT * joints_v])
-    return mbjax.State(q_after, jnp.concatenate([R_after @ w_B, R_after @ v_B, joints_v]), state.time + DT)
+    v_after = jnp.concatenate([w, small_matvec(rotation_exp(turn), u), joints_v])
+    return mbjax.State(q_after, v_after, state.time + DT)
 
 
-def slopes_of_euler_step(state: mbjax.State, vdot: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Derivatives of `euler_step` by the state's tangent and by vdot: only the base's are not plain."""
-    n = len(vdot)
-
-    def base(dq: jax.Array, v: jax.Array, vdot: jax.Array) -> jax.Array:
-        q = jnp.concatenate([turned(state.q[:4], dq[:3]), state.q[4:7] + dq[3:]])
-        after = euler_step(mbjax.State(q, v, state.time), vdot)
-        here = quaternion_to_matrix(euler_step(mbjax.State(state.q[:7], state.v[:6], state.time), slow).q[:4])
-        turn = rotation_log(quaternion_to_matrix(after.q[:4]) @ jax.lax.stop_gradient(here).T)
-        return jnp.concatenate([turn, after.q[4:7], after.v])
-
-    slow = vdot[:6]
-    of_base = jax.jacfwd(base, (0, 1, 2))(jnp.zeros(6, vdot.dtype), state.v[:6], slow)
-    rest, dt = jnp.arange(6, n), DT
-
-    def whole(block: jax.Array, of_q: float, of_v: float) -> jax.Array:
-        J = jnp.zeros((2 * n, n), vdot.dtype).at[:6, :6].set(block[:6]).at[n : n + 6, :6].set(block[6:])
-        return J.at[rest, rest].set(of_q).at[n + rest, rest].set(of_v)
-
-    by_q, by_v, by_vdot = (whole(*x) for x in zip(of_base, (1.0, dt, dt * dt), (0.0, 1.0, dt), strict=True))
-    return jnp.concatenate([by_q, by_v], axis=1), by_vdot
-
-
-def turned(quaternion: jax.Array, w: jax.Array) -> jax.Array:
-    """The attitude turned by a rotation vector in the world."""
-    return quaternion_multiply(quaternion_exp(w), quaternion)
-
-
-def state_residual(model: Any, q_ref: jax.Array, state: mbjax.State) -> jax.Array:
-    """Crocoddyl's difference from a state at rest: logarithm of the base's pose, joints, and velocities in the base."""
-    q, v = state.q, state.v
-    R_ref, R = quaternion_to_matrix(q_ref[:4]), quaternion_to_matrix(q[:4])
-    turn = rotation_log(R_ref.T @ R)
-    shift = inverse_left_jacobian(turn) @ (R_ref.T @ (q[4:7] - q_ref[4:7]))
-    return jnp.concatenate([shift, turn, q[7:] - q_ref[7:], R.T @ v[3:6], R.T @ v[:3], v[6:]])
+def slopes_of_euler_step(v: jax.Array, vdot: jax.Array, W: jax.Array) -> jax.Array:
+    """Derivatives of `euler_step` by (dq, dv, du), of whose accelerations W has the derivatives."""
+    nv, n = W.shape
+    _, turn, u = step_of_base(v, vdot)
+    R, V = rotation_exp(turn), displacement_matrix(turn)
+    dq, dv = jnp.eye(nv, n), jnp.eye(nv, n, nv)
+    w_u = dv[3:6] + DT * (W[3:6] - small_matmul(skew(v[:3]), dv[3:6]) + small_matmul(skew(v[3:6]), dv[:3]))
+    w_w = dv[:3] + DT * W[:3]
+    turned = DT * small_matmul(V, w_w)
+    D = jax.jacfwd(lambda turn: small_matvec(displacement_matrix(turn), u))(turn)
+    p = dq[3:6] + DT * (DT * small_matmul(D, w_w) + small_matmul(V, w_u))
+    v_after = small_matmul(R, w_u) - small_matmul(skew(small_matvec(R, u)), turned)
+    joints = dv[6:] + DT * W[6:]
+    of_q = [turned + small_matmul(R, dq[:3]), p, dq[6:] + DT * joints]
+    return jnp.concatenate([*of_q, w_w, v_after, joints])
 
 
 class Costs(eqx.Module):
-    """Residuals of a node, each times the root of its weight."""
+    """Goals of a node, with its references and weights."""
 
     gait: Gait
-    q_ref: jax.Array
-    q_zero: jax.Array
+    start: mbjax.State
+    zero: mbjax.State
     bounds: tuple[jax.Array, jax.Array]
-    cone: tuple[jax.Array, jax.Array, jax.Array]
+    friction: jax.Array
+    feet: tuple[str, ...] = eqx.field(static=True)
 
-    def __call__(self, model: Any, state: mbjax.State, *rest: Any) -> jax.Array:
-        *effort, node = rest
-        root = jnp.sqrt(node["factor"])
-        parts = [jnp.sqrt(node["state_weights"]) * state_residual(model, self.q_ref, state)]
-        com = mbjax.center_of_mass_position_in_world(model, state.q) - node["com"]
-        parts.append(jnp.sqrt(node["com_weight"]) * com)
-        at = mbjax.body_poses_in_world(model, state.q).translation[np.array([model.body_index(name) for name in FEET])]
-        parts.append(jnp.ravel(jnp.sqrt(node["feet_weights"])[:, None] * (at - node["feet"])))
-        from_zero = state_residual(model, self.q_zero, state)
-        parts.append(jnp.sqrt(node["bounds_weight"]) * beyond(from_zero, *self.bounds)[6:])
-        if effort:
-            parts.append(jnp.sqrt(node["effort_weight"]) * effort[0])
-            _, force = self.gait.motion(model, state, effort[0], node)
-            A, low, high = self.cone
-            wall = jax.vmap(lambda f: beyond(A @ f, low, high))(force.reshape(4, 3))
-            wall = jnp.where((node["active"] & ~node["impulse"])[:, None], wall, 0.0)
-            parts.append(jnp.sqrt(node["cone_weight"]) * jnp.ravel(wall))
-        return root * jnp.concatenate(parts)
+    def running(self, node: dict) -> list:
+        """Goals of states, efforts and forces."""
+        pyramid, factor = to.FrictionPyramid(self.gait, self.friction), node["factor"]
+        return [
+            *self.of_states(node),
+            to.Effort(factor=factor * node["effort_weight"]),
+            to.Barrier(pyramid, 0.0, jnp.inf, factor=factor * node["cone_weight"]),
+        ]
+
+    def of_states(self, node: dict) -> list:
+        """Goals of states alone."""
+        factor = node["factor"]
+        return [
+            to.StateGoal(self.start, factor=factor * node["state_weights"], in_frame="own"),
+            to.CenterOfMass(node["com"], factor=factor * node["com_weight"]),
+            *(
+                to.PointGoal(name, node["feet"][i], factor=factor * node["feet_weights"][i])
+                for i, name in enumerate(self.feet)
+            ),
+            to.Barrier(to.StateGoal(self.zero, in_frame="own"), *self.bounds, factor=factor * node["bounds_weight"]),
+        ]
 
 
-def beyond(r: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
-    """How far values are beyond bounds."""
-    return jnp.minimum(r - low, 0.0) + jnp.maximum(r - high, 0.0)
-
-
-def load() -> mbjax.MultibodyModel:
-    """HyQ here: joints without limits, and motors without."""
-    text = re.sub(r"<limit [^>]*/>", "", reduced_urdf(HYQ)).replace('type="revolute"', 'type="continuous"')
+def load(legged: Legged) -> mbjax.MultibodyModel:
+    """The robot here: joints without limits, and motors without."""
+    text = re.sub(r"<limit [^>]*/>", "", reduced_urdf(legged.robot)).replace('type="revolute"', 'type="continuous"')
     return mbjax.load(text, time_step=DT, base="floating", actuators="joints", on_unsupported="warn")
 
 
-def problem_of(model: Any, given: dict, gait: dict) -> tuple[to.Problem, Any]:
+def problem_of(legged: Legged, model: Any, given: dict, gait: dict) -> tuple[to.Problem, Any]:
     """A gait as a problem here, and how to read Pinocchio's states."""
     names = given["joint_names"]
     nv = model.num_velocities
@@ -225,23 +271,25 @@ def problem_of(model: Any, given: dict, gait: dict) -> tuple[to.Problem, Any]:
     nodes["effort_weight"] = jnp.where(nodes["impulse"], 1.0, nodes["effort_weight"])  # efforts there change nothing
     order = joint_order(model, names)
     columns = np.concatenate([np.arange(6), 6 + order])
-    nodes["state_weights"] = nodes["state_weights"][:, np.concatenate([columns, nv + columns])]
-    bounds = tuple(
-        jnp.asarray(np.clip(np.array(given["bounds"][side]), -1e300, 1e300)[np.concatenate([columns, nv + columns])])
-        for side in ("lower", "upper")
-    )
-    feet = mbjax.ConstraintSet()
-    for name in FEET:
-        feet = feet.add_contact_constraint(name, [0.0, 0, 0], np.eye(3), name=name, stabilization_time=2.0 / GAIN)
+    order_of_base = [3, 4, 5, 0, 1, 2]  # there translation comes first
+    columns[:6] = order_of_base
+    columns = np.concatenate([columns, nv + columns])
+    nodes["state_weights"] = nodes["state_weights"][:, columns]
+    low, high = (np.array(given["bounds"][side])[columns] for side in ("lower", "upper"))
+    bounds = tuple(jnp.asarray(np.where(abs(x) < 1e100, x, np.copysign(np.inf, x))) for x in (low, high))
+    bounds = tuple(x.at[:6].set(limit) for x, limit in zip(bounds, (-jnp.inf, jnp.inf), strict=True))
+    feet, normals = mbjax.ConstraintSet(), np.eye(3)[[2, 0, 1]]
+    for name in legged.feet:
+        feet = feet.add_contact_constraint(name, [0.0, 0, 0], normals, name=name, stabilization_time=2.0 / GAIN)
     dynamics = Gait(feet.bind(model))
     start = state(given["start"])
     neutral = np.zeros(2 * nv + 1)
     neutral[6] = 1.0
-    cone = tuple(jnp.asarray(np.array(given["cone"][k])) for k in ("A", "lower", "upper"))
-    zero = state(neutral).q
-    costs = Costs(dynamics, start.q, zero, bounds, cone)
-    problem = to.Problem(model, start, len(gait["nodes"]) - 1, costs, costs, stages=nodes, dynamics=dynamics)
-    return problem, (state, order)
+    friction = jnp.asarray(-gait["cone"]["A"][0][2])
+    costs = Costs(dynamics, start, state(neutral), bounds, friction, legged.feet)
+    steps = len(gait["nodes"]) - 1
+    running, final = to.AtStage(costs.running), to.AtStage(costs.of_states)
+    return to.Problem(model, start, steps, running, final, stages=nodes, dynamics=dynamics), (state, order)
 
 
 def joint_order(model: Any, names: list[str]) -> np.ndarray:
@@ -265,21 +313,37 @@ def differences(problem: to.Problem, states: mbjax.State, efforts: jax.Array, co
     return float(np.max(np.abs(ours / costs[:-1] - 1.0))), float(jnp.max(jnp.abs(gaps)))
 
 
+def there(legged: Legged, python: str, gaits: Sequence[str] | None) -> dict:
+    """The gaits as Crocoddyl has them, node by node, and what it found."""
+    urdf = reduced_urdf(legged.robot)
+    joints = re.findall(r'<joint name="([^"]*)" type="revolute"', urdf)
+    asked = {
+        "urdf": urdf,
+        "feet": legged.feet,
+        "height": legged.height,
+        "standing": {joint: legged.standing(joint) for joint in joints},
+        "gaits": {name: legged.gaits[name] for name in gaits or legged.gaits},
+    }
+    script = pathlib.Path(__file__).with_name("crocoddyl_gaits.py")
+    done = subprocess.run([python, script], input=json.dumps(asked), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout)
+
+
 def main() -> None:
     """Prints a row for each gait."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crocoddyl", default=sys.executable, help="an interpreter that has Crocoddyl")
-    parser.add_argument("--gaits", nargs="+", default=["walk", "trot", "pace", "bound", "jump"])
+    parser.add_argument("--robot", choices=ROBOTS, default="hyq")
+    parser.add_argument("--gaits", nargs="+", help="some of the robot's gaits")
     options = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    script = pathlib.Path(__file__).with_name("crocoddyl_gaits.py")
-    done = subprocess.run(
-        [options.crocoddyl, script], input=reduced_urdf(HYQ), capture_output=True, text=True, check=True
-    )
-    given, model, solver = json.loads(done.stdout), load(), to.FeasibilityDDP(tolerance=1e-12, max_iterations=100)
-    for name in options.gaits:
-        gait = given["gaits"][name]
-        problem, (state, order) = problem_of(model, given, gait)
+    legged = ROBOTS[options.robot]
+    given, model = there(legged, options.crocoddyl, options.gaits), load(legged)
+    solver = to.FeasibilityDDP(tolerance=1e-12, max_iterations=100)
+    for name, gait in given["gaits"].items():
+        problem, (state, order) = problem_of(legged, model, given, gait)
         theirs = jax.tree.map(lambda *x: jnp.stack(x), *(state(x) for x in gait["states"]))
         efforts, guess = (jnp.asarray(np.array(gait[key])[:, order]) for key in ("efforts", "guess"))
         of_costs, of_steps = differences(problem, theirs, efforts, np.array(gait["costs"]))

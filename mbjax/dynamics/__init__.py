@@ -10,6 +10,7 @@ from .mass_matrix_factor import solve_factored as solve_factored
 from .center_of_mass import (
     bias_center_of_mass_translational_acceleration as bias_center_of_mass_translational_acceleration,
 )
+from .center_of_mass import calc_center_of_mass_and_jacobian as calc_center_of_mass_and_jacobian
 from .center_of_mass import center_of_mass_position_in_world as center_of_mass_position_in_world
 from .center_of_mass import (
     center_of_mass_translational_acceleration_in_world as center_of_mass_translational_acceleration_in_world,

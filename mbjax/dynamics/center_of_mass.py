@@ -27,6 +27,8 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_divide
 from mbjax.topology import sum_directions
 
+from .records.tree_motion import calc_inertia_in_world
+
 Instances = Sequence[str | int] | None
 WORLD_FRAME = 0
 
@@ -120,6 +122,21 @@ def bias_center_of_mass_translational_acceleration(
     A_WAp = calc_point_acceleration(velocity, acceleration, A.mobod, p_MAp_W)
     a_AScm_W = a_WScm - A_WAp[3:] - 2.0 * ca.cross(V_WAp[:3], v_WScm - V_WAp[3:])
     return ca.transposed_matvec(calc_frame_pose(model, position, frame_E).R_WF, a_AScm_W)
+
+
+def calc_center_of_mass_and_jacobian(
+    model: MultibodyModel, q: Float[Array, " nq"]
+) -> tuple[Float[Array, "3"], Float[Array, "3 nv"]]:
+    """Position p_WScm of the centre of mass of all bodies and J with v_WScm_W = J v, for one world or for many."""
+    topology, position = model.topology, calc_position_kinematics(model, q)
+    inertia = calc_inertia_in_world(model, position)
+    total = jnp.sum(inertia.mass, axis=0)
+    p_WScm = safe_divide(jnp.sum(inertia.mass * position.p_WM + inertia.moment, axis=1), total)
+    per_mobod = ca.concatenate([inertia.mass[None], inertia.mass * position.p_TM_W + inertia.moment], 0)
+    outboard = dot_with_mask(per_mobod, topology.moves.T, 1)
+    w, v_T = position.S_T[:3], position.S_T[3:]
+    J_W = safe_divide(outboard[0] * v_T + ca.cross(w, outboard[1:]), total)
+    return p_WScm, sum_directions(topology, J_W, 1)
 
 
 def weighted_mean(mass: Float[Array, " nb"], x: Float[Array, "3 nb"]) -> Vector3:

@@ -26,6 +26,7 @@ from .targets.cpu_kernel import in_one_kernel as in_one_kernel
 from .targets.kernels_in_use import kernels_in_use as kernels_in_use
 from .targets.trace_target import traced_for as traced_for
 from .worlds.loops import as_one_kernel as as_one_kernel
+from .worlds.loops import called_if as called_if
 from .worlds.chunks import ResumedSearch as ResumedSearch
 from .worlds.chunks import CHUNK as WORLDS_IN_CACHE
 from .calls.known_numbers import call_now as call_now

@@ -30,13 +30,13 @@ class FramePose(NamedTuple):
 
 
 def calc_frame_pose(model: MultibodyModel, position: PositionKinematics, frame: FrameLike) -> FramePose:
-    """Pose X_WF = X_WM X_MB X_BF of one frame."""
+    """Pose X_WF = X_WM X_MB X_BF of one frame, in one world or in many."""
     index = model.frame_index(frame)
     body = model.topology.frame_bodies[index]
     mobod = model.topology.body_mobods[body]
     placement = position.placement
-    R_MB, R_WM = placement.R_MB[..., body], position.R_WM[..., mobod]
-    R_MF = ca.matmul(R_MB, placement.R_BF[..., index])
+    R_MB, R_WM = placement.R_MB[:, :, body], position.R_WM[:, :, mobod]
+    R_MF = ca.matmul(R_MB, placement.R_BF[:, :, index])
     p_MF = placement.p_MB[:, body] + ca.matvec(R_MB, placement.p_BF[:, index])
     p_MF_W = ca.matvec(R_WM, p_MF)
     return FramePose(mobod, ca.matmul(R_WM, R_MF), p_MF_W, position.p_WM[:, mobod] + p_MF_W)

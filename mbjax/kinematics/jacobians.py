@@ -127,8 +127,9 @@ def calc_point_jacobian(
     """J with V_WQ_W = J v, the velocity of a mobod at its point Q; zero for the world."""
     p_TQ_W = position.p_TM_W[:, mobod] + p_MQ_W
     w, v_T = position.S_T[:3], position.S_T[3:]
-    J = jnp.concatenate([w, v_T + ca.cross(w, p_TQ_W[:, None])])
-    return sum_directions(model.topology, jnp.where(model.topology.moves[:, mobod], J, 0.0), 1)
+    J = ca.concatenate([w, v_T + ca.cross(w, p_TQ_W[:, None])], 0)
+    moves = model.topology.moves[:, mobod].reshape(-1, *(1,) * (J.ndim - 2))
+    return sum_directions(model.topology, jnp.where(moves, J, 0.0), 1)
 
 
 def convert_columns(

@@ -1,6 +1,9 @@
 """Costs and constraints of contact forces in scheduled steps: forces themselves, friction cones and pyramids."""
 
+from collections.abc import Callable
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
@@ -9,8 +12,33 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 
-from .scheduled_contacts import ScheduledContacts
+from .scheduled_contacts import MotionSlopes, ScheduledContacts, StepMotion
+from .slopes import Slopes
 from .weights import weight_of
+
+
+def force_of_step(
+    dynamics: ScheduledContacts,
+    model: MultibodyModel,
+    state: State,
+    effort: Array,
+    stage: dict[str, Array],
+    motion: StepMotion | None,
+) -> Float[Array, " rows"]:
+    """Contact forces of a step, after the impulse of contacts that begin with it; read of its motion where known."""
+    return (dynamics.motion(model, state, effort, stage) if motion is None else motion).force
+
+
+def slopes_of_force(
+    function: Callable[[Array], Array], weight: Float[Array, "..."], motion: MotionSlopes | None
+) -> list[Slopes] | None:
+    """A function of the contact forces of a step with its Jacobians; None where the motion's are unknown."""
+    if motion is None:
+        return None
+    of_step, *slopes = motion
+    value, change = jax.linearize(function, of_step.force)
+    by = (jax.vmap(change, 1, 1)(of.force) for of in slopes)
+    return [Slopes(value, *by).scaled(weight)]
 
 
 class ContactForce(eqx.Module):
@@ -36,15 +64,28 @@ class ContactForce(eqx.Module):
         self.weight = weight_of("ContactForce", weight, factor)
 
     def __call__(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
+        self,
+        model: MultibodyModel,
+        state: State,
+        effort: Array,
+        stage: dict[str, Array],
+        motion: StepMotion | None = None,
     ) -> Float[Array, " rows"]:
-        _, force = self.dynamics.solve(model, state, effort, stage)
+        return self.weight * self._off(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
+
+    def slopes(
+        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
+    ) -> list[Slopes] | None:
+        """The residual and its Jacobians, those of the forces."""
+        return slopes_of_force(lambda force: self._off(force, stage), self.weight, motion)
+
+    def _off(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " rows"]:
         if self.reference.shape not in ((), force.shape):
             raise ModelError(
                 f"ContactForce: reference has shape {self.reference.shape}; the contacts have {force.shape[0]} rows: "
                 f"give a number or {force.shape}."
             )
-        return self.weight * jnp.where(self.dynamics.active_rows(stage), force - self.reference, 0.0)
+        return jnp.where(self.dynamics.active_rows(stage), force - self.reference, 0.0)
 
 
 class FrictionCone(eqx.Module):
@@ -63,9 +104,23 @@ class FrictionCone(eqx.Module):
         self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
 
     def __call__(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
+        self,
+        model: MultibodyModel,
+        state: State,
+        effort: Array,
+        stage: dict[str, Array],
+        motion: StepMotion | None = None,
     ) -> Float[Array, " two_contacts"]:
-        normal, *tangents = forces_of_points("FrictionCone", self.dynamics, model, state, effort, stage)
+        return self._of(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
+
+    def slopes(
+        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
+    ) -> list[Slopes] | None:
+        """The values and their Jacobians, those of the forces."""
+        return slopes_of_force(lambda force: self._of(force, stage), jnp.ones(()), motion)
+
+    def _of(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " two_contacts"]:
+        normal, *tangents = forces_of_points("FrictionCone", self.dynamics, force)
         cone = (self.coefficient * normal) ** 2 - tangents[0] ** 2 - tangents[1] ** 2
         return jnp.ravel(jnp.where(stage["active"], jnp.stack([normal, cone]), self.margin))
 
@@ -86,25 +141,33 @@ class FrictionPyramid(eqx.Module):
         self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
 
     def __call__(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
+        self,
+        model: MultibodyModel,
+        state: State,
+        effort: Array,
+        stage: dict[str, Array],
+        motion: StepMotion | None = None,
     ) -> Float[Array, " five_contacts"]:
-        n, s, t = forces_of_points("FrictionPyramid", self.dynamics, model, state, effort, stage)
+        return self._of(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
+
+    def slopes(
+        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
+    ) -> list[Slopes] | None:
+        """The values and their Jacobians, those of the forces."""
+        return slopes_of_force(lambda force: self._of(force, stage), jnp.ones(()), motion)
+
+    def _of(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " five_contacts"]:
+        n, s, t = forces_of_points("FrictionPyramid", self.dynamics, force)
         bound = self.coefficient * n
         sides = jnp.stack([n, bound - s, bound + s, bound - t, bound + t])
         return jnp.ravel(jnp.where(stage["active"], sides, self.margin))
 
 
 def forces_of_points(
-    call: str,
-    dynamics: ScheduledContacts,
-    model: MultibodyModel,
-    state: State,
-    effort: Array,
-    stage: dict[str, Array],
+    call: str, dynamics: ScheduledContacts, force: Float[Array, " rows"]
 ) -> Float[Array, "3 contacts"]:
     """Normal force and two tangential forces of each contact, of contacts that have three rows."""
     names = dynamics.contacts.names
-    _, force = dynamics.solve(model, state, effort, stage)
     if force.shape[0] != 3 * len(names):
         raise ModelError(
             f"{call}: {len(names)} contacts have {force.shape[0]} rows; each needs three: a normal of the surface and "

@@ -11,9 +11,9 @@ from .problem import Problem, call_term
 from .weights import Scheduled, weighted
 
 
-def running_costs(problem: Problem, x: Any, u: Any, stage: Any, k: Any) -> list[Array]:
-    """Numbers and vectors of residuals of step k."""
-    costs = [term_at_step(problem, term, x, u, stage, k) for term in problem.running]
+def running_costs(problem: Problem, x: Any, u: Any, stage: Any, k: Any, motion: Any = None) -> list[Array]:
+    """Numbers and vectors of residuals of step k, whose motion may be known."""
+    costs = [term_at_step(problem, term, x, u, stage, k, motion) for term in problem.running]
     if problem.per == "step":
         return costs
     root = safe_sqrt(jnp.asarray(problem.step_length(u), u.dtype))
@@ -25,9 +25,9 @@ def terminal_costs(problem: Problem, x: Any) -> list[Array]:
     return [term_at_step(problem, term, x, None, problem.stage(-1), -1) for term in problem.terminal]
 
 
-def term_at_step(problem: Problem, term: Any, x: Any, u: Any, stage: Any, k: Any) -> Array:
+def term_at_step(problem: Problem, term: Any, x: Any, u: Any, stage: Any, k: Any, motion: Any = None) -> Array:
     """One cost's number or residuals, with the weights of a schedule."""
     if not isinstance(term, Scheduled):
-        return jnp.asarray(call_term(term, problem.model, x, u, stage))
-    value = jnp.asarray(call_term(term.goal, problem.model, x, u, stage))
+        return jnp.asarray(call_term(term, problem.model, x, u, stage, motion))
+    value = jnp.asarray(call_term(term.goal, problem.model, x, u, stage, motion))
     return weighted(value, term.weights[k].astype(value.dtype))

@@ -15,9 +15,9 @@ from mbjax.simulation import Inputs, State
 
 from .costs import running_costs, terminal_costs
 from .linearization import differentiate_steps, linearize_steps
-from .multipliers import Penalties, penalty_residuals
+from .multipliers import Penalties, penalty_residuals, penalty_slopes
 from .problem import Problem
-from .slopes import Slopes, expand_slopes, has_slopes, slopes_of
+from .slopes import Slopes, expand_slopes, slopes_of
 from .states import difference_states, moved_from, parts_of, size_of_part
 
 FEW = 0.25  # of the tangent's size: terms with fewer residuals are differentiated in reverse mode
@@ -50,10 +50,11 @@ def expand(
     before, after = jax.tree.map(lambda x: x[:-1], states), jax.tree.map(lambda x: x[1:], states)
     stages = jax.tree.map(lambda x: x[:-1], problem.stages)
     gaps = jax.vmap(lambda x, y: difference_states(model, x, y))(after, reached)
-    A, B = linearize_problem(problem, before, efforts, stages, reached)
+    motions = motion_slopes_of(problem, before, efforts, stages)
+    A, B = linearize_problem(problem, before, efforts, stages, reached, motions)
     steps = jnp.arange(problem.num_steps)
-    of_steps = jax.vmap(lambda x, u, stage, k: expand_running(problem, x, u, stage, k, penalties))(
-        before, efforts, stages, steps
+    of_steps = jax.vmap(lambda x, u, stage, k, motion: expand_running(problem, x, u, stage, k, penalties, motion))(
+        before, efforts, stages, steps, motions
     )
     last = jax.tree.map(lambda x: x[-1], states)
     value, l_x, l_xx = expand_terminal(problem, last, penalties)
@@ -73,7 +74,15 @@ def expand(
     )
 
 
-def linearize_problem(problem: Problem, states: Any, efforts: Array, stages: Any, reached: Any) -> tuple[Array, Array]:
+def motion_slopes_of(problem: Problem, states: Any, efforts: Array, stages: Any) -> Any:
+    """What linearization and costs share of all steps, where the dynamics say it; else None."""
+    shared = getattr(problem.dynamics, "motion_slopes", None)
+    return None if shared is None else shared(problem.model, states, efforts, *(() if stages is None else (stages,)))
+
+
+def linearize_problem(
+    problem: Problem, states: Any, efforts: Array, stages: Any, reached: Any, motions: Any = None
+) -> tuple[Array, Array]:
     """A and B of all steps: by closed forms of a model's own steps or of the dynamics, else by differentiating them."""
     if problem.dynamics is None and isinstance(states, State):
         assert problem.model is not None
@@ -82,18 +91,21 @@ def linearize_problem(problem: Problem, states: Any, efforts: Array, stages: Any
 
     closed = getattr(problem.dynamics, "linearize", None)
     if closed is not None:
-        known = {"reached": reached} if "reached" in inspect.signature(closed).parameters else {}
+        parameters = inspect.signature(closed).parameters
+        known = {name: x for name, x in (("reached", reached), ("motions", motions)) if name in parameters}
         of = closed(problem.model, states, efforts, *(() if stages is None else (stages,)), **known)
     else:
         of = differentiate_steps(problem.next_state, problem.model, states, efforts, stages)
     return of.A, of.B
 
 
-def running_terms(problem: Problem, x: Any, u: Any, stage: Any, k: Any, penalties: Penalties | None) -> list[Array]:
-    """Costs of one step: numbers, and vectors of residuals."""
-    terms = running_costs(problem, x, u, stage, k)
+def running_terms(
+    problem: Problem, x: Any, u: Any, stage: Any, k: Any, penalties: Penalties | None, motion: Any = None
+) -> list[Array]:
+    """Costs of one step, whose motion may be known: numbers, and vectors of residuals."""
+    terms = running_costs(problem, x, u, stage, k, motion)
     if penalties is not None:
-        terms += penalty_residuals(problem, penalties, x, u, stage, k, False)
+        terms += penalty_residuals(problem, penalties, x, u, stage, k, False, motion)
     return terms
 
 
@@ -148,42 +160,55 @@ def at(penalties: Penalties | None, k: Any) -> Penalties | None:
 
 
 def expand_running(
-    problem: Problem, x: Any, u: Array, stage: Any, k: Any, penalties: Penalties | None
+    problem: Problem, x: Any, u: Array, stage: Any, k: Any, penalties: Penalties | None, motion: Any = None
 ) -> tuple[Array, Array, Array]:
-    """Value, gradient and Hessian by (dx, du) of the costs of one step."""
+    """Value, gradient and Hessian by (dx, du) of the costs of one step, whose motion's derivatives may be known."""
 
-    closed, others = divided(problem, problem.running, x)
+    closed, others = divided(problem, problem.running, x, u, stage, k, motion)
     rest = eqx.tree_at(lambda p: p.running, problem, others)
+    closed, rest, of_rest = with_penalties(closed, rest, at(penalties, k), x, u, stage, k, motion)
 
     def terms(dx: Array, du: Array) -> list[Array]:
         moved, effort = moved_from(problem.model, x, dx), moved_from(None, u, du)
-        return running_terms(rest, moved, effort, stage, k, at(penalties, k))
+        return running_terms(rest, moved, effort, stage, k, of_rest)
 
     zeros = [*zeros_at(problem, x), jnp.zeros_like(u)]
-    of_rest = expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), zeros)
-    return with_closed_forms(
-        of_rest, [slopes for term in closed for slopes in slopes_of(problem, term, x, u, stage, k)], zeros
-    )
+    found = expand_terms(lambda *parts: terms(jnp.concatenate(parts[:-1]), parts[-1]), zeros)
+    return with_closed_forms(found, closed, zeros)
 
 
 def expand_terminal(problem: Problem, x: Any, penalties: Penalties | None) -> tuple[Array, Array, Array]:
     """Value, gradient and Hessian by dx of the costs of the last state."""
 
-    closed, others = divided(problem, problem.terminal, x)
+    stage = problem.stage(-1)
+    closed, others = divided(problem, problem.terminal, x, None, stage, -1, None)
     rest = eqx.tree_at(lambda p: p.terminal, problem, others)
+    closed, rest, of_rest = with_penalties(closed, rest, at(penalties, -1), x, None, stage, problem.num_steps, None)
 
     def terms(*parts: Array) -> list[Array]:
-        return terminal_terms(rest, moved_from(problem.model, x, jnp.concatenate(parts)), at(penalties, -1))
+        return terminal_terms(rest, moved_from(problem.model, x, jnp.concatenate(parts)), of_rest)
 
     zeros = zeros_at(problem, x)
-    found = [slopes for term in closed for slopes in slopes_of(problem, term, x, None, problem.stage(-1), -1)]
-    return with_closed_forms(expand_terms(terms, zeros), found, zeros)
+    return with_closed_forms(expand_terms(terms, zeros), closed, zeros)
 
 
-def divided(problem: Problem, terms: tuple[Any, ...], x: Any) -> tuple[list, tuple[Any, ...]]:
-    """The costs that have closed forms, and the others."""
-    closed = [term for term in terms if has_slopes(problem, term, x)]
-    return closed, tuple(term for term in terms if not has_slopes(problem, term, x))
+def divided(
+    problem: Problem, terms: tuple[Any, ...], x: Any, u: Any, stage: Any, k: Any, motion: Any
+) -> tuple[list[Slopes], tuple[Any, ...]]:
+    """The closed forms of the costs that have them, and the other costs."""
+    found = [slopes_of(problem, term, x, u, stage, k, motion) for term in terms]
+    others = tuple(term for term, slopes in zip(terms, found, strict=True) if slopes is None)
+    return [part for slopes in found if slopes is not None for part in slopes], others
+
+
+def with_penalties(
+    closed: list[Slopes], rest: Problem, penalties: Penalties | None, x: Any, u: Any, stage: Any, k: Any, motion: Any
+) -> tuple[list[Slopes], Problem, Penalties | None]:
+    """The closed forms with those of constraints, and what is left of the constraints."""
+    if penalties is None or not isinstance(x, State):
+        return closed, rest, penalties
+    found, others, of_others = penalty_slopes(rest, penalties, x, u, stage, k, u is None, motion)
+    return closed + found, eqx.tree_at(lambda p: p.constraints, rest, others), of_others
 
 
 def with_closed_forms(

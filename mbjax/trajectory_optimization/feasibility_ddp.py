@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import as_one_kernel
@@ -128,11 +128,12 @@ class FeasibilityDDP(AbstractSolver):
         )
         regularization = jnp.where(is_first, s.regularization, self.next_regularization(s.regularization, taken, a))
         bounded = jnp.minimum(regularization, self.largest_regularization)
-        feedback = self.feedback(problem, attempt.efforts, e, curvature, bounded)
+        is_limited = ~is_behind_gap(e, self.closed_gap(eps)) | ~taken
+        feedback = self.feedback(problem, attempt.efforts, e, curvature, bounded, is_limited)
         first, second = expected_change(e, feedback)
         gap = largest_gap(e)
         small = jnp.abs(first + 0.5 * second) <= jnp.maximum(self.tolerance, 20 * eps) * (1.0 + jnp.abs(e.cost))
-        is_closed = gap <= jnp.maximum(self.gap_tolerance, 200 * eps)
+        is_closed = gap <= self.closed_gap(eps)
         done = feedback.is_convex & small & is_closed
         is_finite = jnp.isfinite(e.cost) & jnp.isfinite(gap)
         promised = jnp.where(taken, jnp.abs(first + 0.5 * second), s.promised)
@@ -160,7 +161,12 @@ class FeasibilityDDP(AbstractSolver):
     ) -> tuple[Expansion, Curvature | None, Feedback]:
         """Expansion and feedback about a trajectory."""
         e, curvature = self.expanded(problem, states, efforts, reached, penalties)
-        return e, curvature, self.feedback(problem, efforts, e, curvature, jnp.zeros((), efforts.dtype))
+        is_limited = jnp.ones(len(efforts), bool)
+        return e, curvature, self.feedback(problem, efforts, e, curvature, jnp.zeros((), efforts.dtype), is_limited)
+
+    def closed_gap(self, eps: Any) -> Float[Array, ""]:
+        """The largest gap that counts as closed, in a precision of this rounding."""
+        return jnp.maximum(self.gap_tolerance, 200 * eps)
 
     def expanded(
         self, problem: Problem, states: Any, efforts: Array, reached: Any, penalties: Penalties | None
@@ -176,9 +182,17 @@ class FeasibilityDDP(AbstractSolver):
         e: Expansion,
         curvature: Curvature | None,
         regularization: Float[Array, ""],
+        is_limited: Bool[Array, " steps"],
     ) -> Feedback:
-        """The feedback of the model with as much of the curvature as leaves it convex."""
+        """The feedback of the model with as much of the curvature as leaves it convex, within limits at some steps.
+
+        An effort at its limit has no feedback, without which a rollout strays behind an open gap: there, limits only
+        cut off what the rollout asks for (as in Crocoddyl), until a line search fails.
+        """
         room = room_of(problem, efforts)
+        if room is not None:
+            low, high = room
+            room = jnp.where(is_limited[:, None], low, -jnp.inf), jnp.where(is_limited[:, None], high, jnp.inf)
 
         def solved(e: Expansion) -> Feedback:
             if self.parallel:
@@ -248,6 +262,12 @@ def room_of(problem: Problem, efforts: Float[Array, "steps nu"]) -> tuple[Array,
 def gaps_of(e: Expansion) -> Float[Array, "steps_and_end ndx"]:
     """Gaps at all states, that at the start first."""
     return jnp.concatenate([e.gap_at_start[None], e.gaps])
+
+
+def is_behind_gap(e: Expansion, largest: Float[Array, ""]) -> Bool[Array, " steps"]:
+    """Whether a gap between earlier steps is open, so that a rollout arrives elsewhere than planned."""
+    opens = (jnp.max(jnp.abs(e.gaps), axis=1) > largest).astype(jnp.int32)
+    return jnp.cumsum(opens) - opens > 0
 
 
 def largest_gap(e: Expansion) -> Float[Array, ""]:
@@ -326,12 +346,12 @@ def roll_out(
         u = u - a * k - jnp.sum(K * difference_states(model, planned, x), axis=1)
         if low is not None:
             u = jnp.clip(u, low, high)
-        reached = problem.next_state(x, u, stage)
+        motion, reached = problem.motion_and_next_state(x, u, stage)
         after = move_state(model, reached, (a - 1.0) * gap)
         after = jax.tree.map(lambda new, old: jnp.where(is_guess, old, new), after, following)
         cost = None
         if problem.dynamics is not None:
-            cost = value_of(running_terms(problem, x, u, stage, index, at(penalties, index)))
+            cost = value_of(running_terms(problem, x, u, stage, index, at(penalties, index), motion))
         return after, (after, u, reached, cost)
 
     first = jax.tree.map(lambda x: x[0], planned.states)

@@ -18,9 +18,11 @@ from mbjax.constraints import ConstraintSet
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
-from mbjax.spatial import RigidTransform
+from mbjax.spatial import RigidTransform, cross3
 
-from .scheduled_contacts import ScheduledContacts
+from .contact_forces import force_of_step, slopes_of_force
+from .scheduled_contacts import MotionSlopes, ScheduledContacts, StepMotion
+from .slopes import Slopes
 from .weights import weight_of
 
 CORNERS = np.array([[-0.5, 0.5], [0.5, 0.5], [-0.5, -0.5]])  # of the rectangle: heel, toe, and the heel's other side
@@ -67,10 +69,11 @@ class FlatFoot(eqx.Module):
 
     def wrench(self, dynamics: ScheduledContacts, force: Float[Array, " rows"]) -> Float[Array, "6"]:
         """Torque about F's origin and force of the floor on the foot, along F's axes, of the forces of all rows."""
-        torque, total, axes = jnp.zeros(3, force.dtype), jnp.zeros(3, force.dtype), jnp.eye(3, dtype=force.dtype)
+        torque, total = jnp.zeros(3, force.dtype), jnp.zeros(3, force.dtype)
         for name, corner, directions in zip(self.contact_names, self.corners, DIRECTIONS, strict=True):
-            f = force[dynamics.contacts.rows_of(name)] @ axes[np.array(directions)]
-            torque, total = torque + jnp.cross(corner.astype(force.dtype), f), total + f
+            along = dict(zip(directions, jnp.unstack(force[dynamics.contacts.rows_of(name)]), strict=True))
+            f = jnp.stack([along.get(axis, jnp.zeros((), force.dtype)) for axis in range(3)])
+            torque, total = torque + cross3(corner.astype(force.dtype), f), total + f
         return jnp.concatenate([torque, total])
 
     def is_down(self, dynamics: ScheduledContacts, stage: dict[str, Array]) -> Array:
@@ -114,9 +117,22 @@ class WrenchCone(eqx.Module):
         self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
 
     def __call__(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
+        self,
+        model: MultibodyModel,
+        state: State,
+        effort: Array,
+        stage: dict[str, Array],
+        motion: StepMotion | None = None,
     ) -> Float[Array, " seventeen_feet"]:
-        _, force = self.dynamics.solve(model, state, effort, stage)
+        return self._of(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
+
+    def slopes(
+        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
+    ) -> list[Slopes] | None:
+        """The values and their Jacobians, those of the forces."""
+        return slopes_of_force(lambda force: self._of(force, stage), jnp.ones(()), motion)
+
+    def _of(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " seventeen_feet"]:
         values = [
             jnp.where(
                 foot.is_down(self.dynamics, stage),
@@ -172,9 +188,22 @@ class CenterOfPressure(eqx.Module):
         self.weight = weight_of("CenterOfPressure", weight, factor)
 
     def __call__(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
+        self,
+        model: MultibodyModel,
+        state: State,
+        effort: Array,
+        stage: dict[str, Array],
+        motion: StepMotion | None = None,
     ) -> Float[Array, "2"]:
-        _, force = self.dynamics.solve(model, state, effort, stage)
+        return self.weight * self._of(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
+
+    def slopes(
+        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
+    ) -> list[Slopes] | None:
+        """The residual and its Jacobians, those of the forces."""
+        return slopes_of_force(lambda force: self._of(force, stage), self.weight, motion)
+
+    def _of(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, "2"]:
         torque_x, torque_y, _, _, _, n = self.foot.wrench(self.dynamics, force)
         off = jnp.stack([torque_x - self.p_FP[1] * n, torque_y + self.p_FP[0] * n])
-        return self.weight * jnp.where(self.foot.is_down(self.dynamics, stage), off, 0.0)
+        return jnp.where(self.foot.is_down(self.dynamics, stage), off, 0.0)

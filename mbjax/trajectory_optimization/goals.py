@@ -1,33 +1,23 @@
-"""Residuals that costs and constraints are made of: joints, poses, momentum, effort, distances, contact forces.
+"""Residuals that costs and constraints are made of: joints, states, effort, distances, and goals about other goals.
 
 Each is an equinox module whose numbers are leaves, called with (model, state) or (model, state, effort), and returns an
 array. Of states that are pytrees it reads the first `State`. As a cost, the array counts by half its squares; as a
 constraint, by its values. A residual `weight * r` costs weight² r·r / 2; `factor=` in place of `weight` is weight².
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.contact import signed_distances
-from mbjax.dynamics import (
-    center_of_mass_position_in_world,
-    center_of_mass_translational_velocity_in_world,
-    spatial_momentum_in_world_about_point,
-)
 from mbjax.errors import ModelError
-from mbjax.kinematics import (
-    jacobian_spatial_velocity,
-    jacobian_translational_velocity,
-    points_positions,
-    relative_transform,
-)
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
-from mbjax.spatial import RigidTransform, pose_log, rotation_log, safe_normalize
 
 from .own_frames import (
     InFrame,
@@ -37,11 +27,10 @@ from .own_frames import (
     slopes_of_velocity_in,
     velocity_in,
 )
-from .slopes import Slopes
+from .problem import call_with_motion
+from .slopes import Slopes, slopes_of_goal
 from .states import parts_of
 from .weights import weight_of
-
-FrameName = str | int
 
 
 def state_of(x: Any) -> State:
@@ -178,189 +167,6 @@ class Effort(eqx.Module):
         return [Slopes(effort - self.reference, by_u=jnp.ones_like(effort)).scaled(self.weight)]
 
 
-class PointGoal(eqx.Module):
-    """Distance of a point, fixed in `frame` at p_FP, from p_WP in the world."""
-
-    p_WP: Float[Array, "3"]
-    p_FP: Float[Array, "3"]
-    weight: Float[Array, "..."]
-    frame: FrameName = eqx.field(static=True)
-
-    def __init__(
-        self,
-        frame: FrameName,
-        p_WP: ArrayLike,
-        weight: ArrayLike = 1.0,
-        p_FP: Any = (0.0, 0.0, 0.0),
-        *,
-        factor: ArrayLike | None = None,
-    ):
-        self.frame, self.weight = frame, weight_of("PointGoal", weight, factor)
-        self.p_WP, self.p_FP = jnp.asarray(p_WP, float), jnp.asarray(p_FP, float)
-
-    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
-        state = state_of(x)
-        p_WP = points_positions(model, state.q, self.frame, self.p_FP, "world")
-        return self.weight * (p_WP - self.p_WP)
-
-    def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
-        """The residual and its Jacobian, that of the point's velocity."""
-        p_WP = points_positions(model, state.q, self.frame, self.p_FP, "world")
-        J = jacobian_translational_velocity(model, state.q, self.frame, self.p_FP, "world", "world")
-        return [Slopes(p_WP - self.p_WP, by_q=J).scaled(self.weight)]
-
-
-class PoseGoal(eqx.Module):
-    """Difference of a frame's pose from X_WF: rotation vector in the world, then translation (6,).
-
-    With `in_frame="own"` it is the twist log(X_goal⁻¹ X) of `pose_log`, rotation first, in the goal's own frame: a
-    screw that leads straight from the goal to the frame (`log6` elsewhere).
-    """
-
-    X_WF: RigidTransform
-    weight: Float[Array, "..."]
-    frame: FrameName = eqx.field(static=True)
-    in_frame: InFrame = eqx.field(static=True)
-
-    def __init__(
-        self,
-        frame: FrameName,
-        X_WF: RigidTransform,
-        weight: ArrayLike = 1.0,
-        *,
-        factor: ArrayLike | None = None,
-        in_frame: InFrame = "world",
-    ):
-        self.frame, self.X_WF, self.weight = frame, X_WF, weight_of("PoseGoal", weight, factor)
-        self.in_frame = checked_frame("PoseGoal", in_frame)
-
-    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
-        X_WF = relative_transform(model, state_of(x).q, "world", self.frame)
-        if self.in_frame == "own":
-            return self.weight * pose_log(self.X_WF.inverse() @ X_WF)
-        turn = rotation_log(X_WF.rotation @ self.X_WF.rotation.T)
-        return self.weight * jnp.concatenate([turn, X_WF.translation - self.X_WF.translation])
-
-
-class RelativePose(eqx.Module):
-    """Difference of the pose of `frame` in `of` from X_AF: rotation vector, then translation, both in `of` (6,)."""
-
-    X_AF: RigidTransform
-    weight: Float[Array, "..."]
-    frame: FrameName = eqx.field(static=True)
-    of: FrameName = eqx.field(static=True)
-
-    def __init__(
-        self,
-        frame: FrameName,
-        of: FrameName,
-        X_AF: RigidTransform,
-        weight: ArrayLike = 1.0,
-        *,
-        factor: ArrayLike | None = None,
-    ):
-        self.frame, self.of, self.X_AF, self.weight = frame, of, X_AF, weight_of("RelativePose", weight, factor)
-
-    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
-        X_AF = relative_transform(model, state_of(x).q, self.of, self.frame)
-        turn = rotation_log(X_AF.rotation @ self.X_AF.rotation.T)
-        return self.weight * jnp.concatenate([turn, X_AF.translation - self.X_AF.translation])
-
-
-class LookAt(eqx.Module):
-    """Difference between an axis of `frame`, through its point p_FP, and the direction from there to p_WT (3,).
-
-    Both are unit vectors in the world; the difference has length 2 sin(angle / 2).
-    """
-
-    p_WT: Float[Array, "3"]
-    axis_F: Float[Array, "3"]
-    p_FP: Float[Array, "3"]
-    weight: Float[Array, "..."]
-    frame: FrameName = eqx.field(static=True)
-
-    def __init__(
-        self,
-        frame: FrameName,
-        p_WT: ArrayLike,
-        axis_F: Any = (0.0, 0.0, 1.0),
-        weight: ArrayLike = 1.0,
-        p_FP: Any = (0.0, 0.0, 0.0),
-        *,
-        factor: ArrayLike | None = None,
-    ):
-        self.frame, self.weight = frame, weight_of("LookAt", weight, factor)
-        self.p_WT, self.axis_F = jnp.asarray(p_WT, float), jnp.asarray(axis_F, float)
-        self.p_FP = jnp.asarray(p_FP, float)
-
-    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
-        X_WF = relative_transform(model, state_of(x).q, "world", self.frame)
-        axis_W = X_WF.rotation @ safe_normalize(self.axis_F)
-        return self.weight * (axis_W - safe_normalize(self.p_WT - X_WF @ self.p_FP))
-
-
-class FrameVelocity(eqx.Module):
-    """Spatial velocity of a frame in the world, rotation first, less a reference."""
-
-    V_WF: Float[Array, "..."]
-    weight: Float[Array, "..."]
-    frame: FrameName = eqx.field(static=True)
-
-    def __init__(
-        self, frame: FrameName, V_WF: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None
-    ):
-        self.frame, self.V_WF, self.weight = frame, jnp.asarray(V_WF, float), weight_of("FrameVelocity", weight, factor)
-
-    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
-        state = state_of(x)
-        zero = jnp.zeros(3, state.q.dtype)
-        J = jacobian_spatial_velocity(model, state.q, self.frame, zero, "world", "world")
-        return self.weight * (J @ state.v - self.V_WF)
-
-
-class CenterOfMass(eqx.Module):
-    """Distance of the whole model's centre of mass from p_WCcm."""
-
-    p_WCcm: Float[Array, "3"]
-    weight: Float[Array, "..."]
-
-    def __init__(self, p_WCcm: ArrayLike, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
-        self.p_WCcm, self.weight = jnp.asarray(p_WCcm, float), weight_of("CenterOfMass", weight, factor)
-
-    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
-        state = state_of(x)
-        return self.weight * (center_of_mass_position_in_world(model, state.q) - self.p_WCcm)
-
-
-class CenterOfMassVelocity(eqx.Module):
-    """Velocity of the whole model's centre of mass, less a reference."""
-
-    v_WCcm: Float[Array, "..."]
-    weight: Float[Array, "..."]
-
-    def __init__(self, v_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
-        self.v_WCcm, self.weight = jnp.asarray(v_WCcm, float), weight_of("CenterOfMassVelocity", weight, factor)
-
-    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
-        state = state_of(x)
-        return self.weight * (center_of_mass_translational_velocity_in_world(model, state.q, state.v) - self.v_WCcm)
-
-
-class Momentum(eqx.Module):
-    """Spatial momentum about the centre of mass, angular part first, less a reference."""
-
-    L_WCcm: Float[Array, "..."]
-    weight: Float[Array, "..."]
-
-    def __init__(self, L_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
-        self.L_WCcm, self.weight = jnp.asarray(L_WCcm, float), weight_of("Momentum", weight, factor)
-
-    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
-        state = state_of(x)
-        p_WCcm = center_of_mass_position_in_world(model, state.q)
-        return self.weight * (spatial_momentum_in_world_about_point(model, state.q, state.v, p_WCcm) - self.L_WCcm)
-
-
 class Clearance(eqx.Module):
     """Signed distances between pairs of collision geometries, in m: for a constraint that keeps them apart."""
 
@@ -396,6 +202,47 @@ class Barrier(eqx.Module):
         self.residual, self.weight = residual, weight_of("Barrier", weight, factor)
         self.lower, self.upper = jnp.asarray(lower, float), jnp.asarray(upper, float)
 
-    def __call__(self, model: MultibodyModel, state: Any, *rest: Any) -> Float[Array, " size"]:
-        value = self.residual(model, state, *rest)
-        return self.weight * (jnp.minimum(value - self.lower, 0.0) + jnp.maximum(value - self.upper, 0.0))
+    def __call__(self, model: MultibodyModel, state: Any, *rest: Any, motion: Any = None) -> Float[Array, " size"]:
+        return self.weight * self._beyond(call_with_motion(self.residual, (model, state, *rest), motion))
+
+    def slopes(self, model: MultibodyModel, state: State, *rest: Any, motion: Any = None) -> list[Slopes] | None:
+        """The distances and their Jacobians, those of the residual where it is beyond a bound."""
+        found = slopes_of_goal(self.residual, (model, state, *rest), motion)
+        if found is None:
+            return None
+        distance = self._beyond(jnp.concatenate([part.residual for part in found]))
+        ends = np.cumsum([len(part.residual) for part in found])[:-1]
+        acting = (distance != 0.0).astype(distance.dtype)
+        weights = (jnp.broadcast_to(x, distance.shape) for x in (self.weight * distance, self.weight * acting))
+        each = zip(found, *(jnp.split(x, ends) for x in weights), strict=True)
+        return [part.scaled(weight)._replace(residual=value) for part, value, weight in each]
+
+    def _beyond(self, value: Float[Array, " size"]) -> Float[Array, " size"]:
+        return jnp.minimum(value - self.lower, 0.0) + jnp.maximum(value - self.upper, 0.0)
+
+
+class AtStage(eqx.Module):
+    """Residuals of goals that are data of each step: `goals(stage)` makes them from the step's entry of `stages`.
+
+    So references and weights may change from step to step: `AtStage(lambda stage: [PointGoal("foot", stage["foot"])])`.
+    It returns one goal or several, whose residuals follow one another.
+    """
+
+    goals: Callable
+
+    def __call__(self, model: MultibodyModel, state: Any, *rest: Any, motion: Any = None) -> Float[Array, " size"]:
+        values = [call_with_motion(goal, (model, state, *rest), motion) for goal in self._goals_of(rest)]
+        return jnp.concatenate([jnp.ravel(value) for value in values])
+
+    def slopes(self, model: MultibodyModel, state: State, *rest: Any, motion: Any = None) -> list[Slopes] | None:
+        """The residuals and their Jacobians in closed form, if all goals have them."""
+        found = [slopes_of_goal(goal, (model, state, *rest), motion) for goal in self._goals_of(rest)]
+        if any(slopes is None for slopes in found):
+            return None
+        return [part for slopes in found if slopes is not None for part in slopes]
+
+    def _goals_of(self, rest: tuple) -> tuple:
+        if not rest:
+            raise ModelError("AtStage: its goals are made of the data of a step; give the Problem stages=.")
+        found = self.goals(rest[-1])
+        return (found,) if callable(found) else tuple(found)

@@ -5,12 +5,15 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.simulation import State
 from mbjax.spatial import safe_sqrt
 
 from .constraints import Constraint
 from .problem import Problem, call_term
+from .slopes import Slopes, slopes_of_goal
 
 
 class Penalties(eqx.Module):
@@ -37,10 +40,12 @@ def no_penalties(problem: Problem, states: Any, efforts: Array, weight: Any) -> 
     return Penalties(tuple(multipliers), jnp.asarray(weight, efforts.dtype))
 
 
-def evaluate(constraint: Constraint, problem: Problem, state: Any, effort: Any, stage: Any) -> Float[Array, " size"]:
-    """Values of a constraint at one step, as a vector."""
+def evaluate(
+    constraint: Constraint, problem: Problem, state: Any, effort: Any, stage: Any, motion: Any = None
+) -> Float[Array, " size"]:
+    """Values of a constraint at one step, whose motion may be known, as a vector."""
     effort = effort if constraint.at == "running" else None
-    return jnp.ravel(call_term(constraint.function, problem.model, state, effort, stage))
+    return jnp.ravel(call_term(constraint.function, problem.model, state, effort, stage, motion))
 
 
 def is_evaluated(constraint: Constraint, at_end: bool) -> bool:
@@ -63,19 +68,48 @@ def violation(constraint: Constraint, value: Float[Array, "*steps size"], multip
 
 
 def penalty_residuals(
-    problem: Problem, penalties: Penalties, state: Any, effort: Any, stage: Any, k: Any, at_end: bool
+    problem: Problem,
+    penalties: Penalties,
+    state: Any,
+    effort: Any,
+    stage: Any,
+    k: Any,
+    at_end: bool,
+    motion: Any = None,
 ) -> list[Float[Array, " size"]]:
     """Residuals whose half squares are the augmented Lagrangian's terms of step k."""
     residuals = []
     for constraint, multiplier in zip(problem.constraints, penalties.multipliers, strict=True):
         if not is_evaluated(constraint, at_end):
             continue
-        value = evaluate(constraint, problem, state, effort, stage)
+        value = evaluate(constraint, problem, state, effort, stage, motion)
         distance = violation(constraint, value, multiplier, penalties.weight)
         if constraint.when is not None:
             distance = jnp.where(constraint.when[k], distance, 0.0)
         residuals.append(safe_sqrt(penalties.weight) * distance)
     return residuals
+
+
+def penalty_slopes(
+    problem: Problem, penalties: Penalties, state: State, effort: Any, stage: Any, k: Any, at_end: bool, motion: Any
+) -> tuple[list[Slopes], tuple[Constraint, ...], Penalties]:
+    """Closed forms of the augmented Lagrangian's terms of step k, and the constraints that have none."""
+    closed, others, multipliers = [], [], []
+    for constraint, multiplier in zip(problem.constraints, penalties.multipliers, strict=True):
+        given = (effort if constraint.at == "running" else None, stage)
+        given = (problem.model, state, *(x for x in given if x is not None))
+        is_there = is_evaluated(constraint, at_end)
+        found = slopes_of_goal(constraint.function, given, motion) if is_there else None
+        if found is None:
+            others, multipliers = [*others, constraint], [*multipliers, multiplier]
+            continue
+        value = jnp.concatenate([part.residual for part in found])
+        distance = violation(constraint, value, multiplier, penalties.weight)
+        acts = distance != 0.0 if constraint.when is None else (distance != 0.0) & constraint.when[k]
+        root, ends = safe_sqrt(penalties.weight), np.cumsum([len(part.residual) for part in found])[:-1]
+        for part, own, is_acting in zip(found, jnp.split(distance, ends), jnp.split(acts, ends), strict=True):
+            closed.append(part._replace(residual=own).scaled(jnp.where(is_acting, root, 0.0)))
+    return closed, tuple(others), Penalties(tuple(multipliers), penalties.weight)
 
 
 def values_along(problem: Problem, states: Any, efforts: Float[Array, "steps nu"]) -> tuple[Array, ...]:

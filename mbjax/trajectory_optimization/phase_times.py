@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from mbjax.errors import ModelError
 from mbjax.execution import is_traced
 
-from .expansion import expand, expand_running, expand_terminal, linearize_problem
+from .expansion import expand, expand_running, expand_terminal, linearize_problem, motion_slopes_of
 from .feasibility_ddp import room_of
 from .problem import Problem, prepared
 from .riccati import solve_riccati
@@ -49,8 +49,9 @@ def phase_times(problem: Problem, plan: Solution, repeats: int = 5) -> PhaseTime
     stages, steps = jax.tree.map(lambda x: x[:-1], problem.stages), jnp.arange(problem.num_steps)
 
     def of_costs(problem: Problem) -> Any:
-        one = jax.vmap(lambda x, u, stage, k: expand_running(problem, x, u, stage, k, None))
-        return one(before, plan.efforts, stages, steps), expand_terminal(problem, last, None)
+        motions = motion_slopes_of(problem, before, plan.efforts, stages)
+        one = jax.vmap(lambda x, u, stage, k, motion: expand_running(problem, x, u, stage, k, None, motion))
+        return one(before, plan.efforts, stages, steps, motions), expand_terminal(problem, last, None)
 
     expansion = eqx.filter_jit(expand)(problem, plan.states, plan.efforts, reached, None)
     small = jnp.asarray(1e-9, plan.efforts.dtype)

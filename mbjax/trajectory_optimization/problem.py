@@ -106,6 +106,14 @@ class Problem(eqx.Module):
         assert self.model is not None
         return step(self.model, state, effort)[0]
 
+    def motion_and_next_state(self, state: Any, effort: Array, stage: Any = None) -> tuple[Any, Any]:
+        """What costs share with the step, where the dynamics say it, else None, and the state after the step."""
+        if not hasattr(self.dynamics, "motion"):
+            return None, self.next_state(state, effort, stage)
+        dynamics: Any = self.dynamics
+        motion = dynamics.motion(self.model, state, effort, *(() if stage is None else (stage,)))
+        return motion, dynamics.moved(self.model, state, motion)
+
     def step_length(self, effort: Array) -> Any:
         """Length of a step, in s: that of the model, or what `step_length(model, effort)` of the dynamics says."""
         own = getattr(self.dynamics, "step_length", None)
@@ -123,12 +131,22 @@ class Problem(eqx.Module):
         return jax.tree.map(lambda x: x[k], self.stages)
 
 
-def call_term(term: Term, model: Any, state: Any, effort: Any, stage: Any) -> Any:
-    """Calls a cost or constraint function with the arguments that there are."""
+def call_term(term: Term, model: Any, state: Any, effort: Any, stage: Any, motion: Any = None) -> Any:
+    """Calls a cost or constraint function with the arguments that there are, and with the motion if it reads it."""
     names = ["model", "state", *([] if effort is None else ["effort"]), *([] if stage is None else ["stage"])]
     arguments = (model, state, *(() if effort is None else (effort,)), *(() if stage is None else (stage,)))
     require_parameters(term, names)
-    return term(*arguments)
+    return call_with_motion(term, arguments, motion)
+
+
+def call_with_motion(term: Term, arguments: tuple, motion: Any) -> Any:
+    """Calls a function, with the motion of the step where that is known and the function takes it."""
+    return term(*arguments) if motion is None or not takes_motion(term) else term(*arguments, motion=motion)
+
+
+def takes_motion(owner: Any, method: str = "__call__") -> bool:
+    """Whether a method of a cost or constraint has the keyword `motion`: what the dynamics computed of the step."""
+    return isinstance(owner, eqx.Module) and "motion" in inspect.signature(getattr(type(owner), method)).parameters
 
 
 def require_parameters(term: Term, names: Sequence[str]) -> None:

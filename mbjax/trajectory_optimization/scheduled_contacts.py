@@ -4,6 +4,8 @@ Contacts are rigid constraints of a bound `ConstraintSet`. Which of them act is 
 array, not a program. Where one begins, an impulse first stops it.
 """
 
+from typing import Any, NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.constraints import (
     BoundConstraintSet,
+    ContactDerivatives,
     are_contacts,
     constrained_forward_dynamics,
     constraint_impulses,
@@ -19,11 +22,36 @@ from mbjax.constraints import (
     contact_motion_derivatives,
 )
 from mbjax.errors import ModelError
+from mbjax.execution import called_if
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, actuation_matrix
 
 from .linearization import Linearization, differentiate_steps, linearize_move, replace_chosen
+
+
+def velocity_after_impact(
+    model: MultibodyModel, contacts: BoundConstraintSet, q: Float[Array, " nq"], v: Float[Array, " nv"]
+) -> Float[Array, " nv"]:
+    """Velocities after the impulse that stops all active contacts."""
+    return constraint_impulses(model, contacts, q, v).v
+
+
+class StepMotion(NamedTuple):
+    """The velocity after the impulse of a step, and accelerations and contact forces from there on; or derivatives."""
+
+    v: Any  # an array; None as the derivative by efforts
+    vdot: Float[Array, "..."]
+    force: Float[Array, "..."]
+
+
+class MotionSlopes(NamedTuple):
+    """A step's motion and its derivatives by the tangent dq, by v and by the effort, of which the impulse is none."""
+
+    motion: StepMotion
+    by_q: StepMotion
+    by_v: StepMotion
+    by_u: StepMotion
 
 
 class ScheduledContacts(eqx.Module):
@@ -36,17 +64,24 @@ class ScheduledContacts(eqx.Module):
     contacts: BoundConstraintSet
 
     def __call__(self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]) -> State:
+        return self.moved(model, state, self.motion(model, state, effort, stage))
+
+    def motion(self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]) -> StepMotion:
+        """What happens in a step: an impulse if contacts begin, then accelerations and contact forces."""
         v = self.velocity_after_impulse(model, state, stage)
-        vdot, _ = self.solve(model, State(state.q, v, state.time), effort, stage)
+        return StepMotion(v, *self.solve(model, State(state.q, v, state.time), effort, stage))
+
+    def moved(self, model: MultibodyModel, state: State, motion: StepMotion) -> State:
+        """The state after a step of this motion."""
         dt = model.time_step
-        v = v + dt * vdot
+        v = motion.v + dt * motion.vdot
         return State(integrate_configuration(model, state.q, dt * v), v, state.time + dt)
 
     def solve(
         self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]
     ) -> tuple[Float[Array, " nv"], Float[Array, " nc"]]:
         """Accelerations and contact forces λ, zero where a contact is not active."""
-        tau = actuation_matrix(model) @ effort
+        tau = jnp.sum(actuation_matrix(model) * effort, axis=1)  # no product of matrices: a rollout is one kernel
         found = constrained_forward_dynamics(model, self.acting(stage), state.q, state.v, tau, force_elements=True)
         return found.vdot, found.force
 
@@ -55,42 +90,61 @@ class ScheduledContacts(eqx.Module):
     ) -> Float[Array, " nv"]:
         """Velocities after the impulse that stops contacts which begin with this step."""
 
-        def stopped() -> Float[Array, " nv"]:
-            return constraint_impulses(model, self.acting(stage), state.q, state.v).v
+        begins = jnp.any(stage["begins"])
+        return called_if(begins, velocity_after_impact, (model, self.acting(stage), state.q, state.v), state.v)
 
-        return jax.lax.cond(jnp.any(stage["begins"]), stopped, lambda: state.v)
+    def motion_slopes(
+        self, model: MultibodyModel, states: State, efforts: Float[Array, "steps nu"], stages: dict[str, Array]
+    ) -> MotionSlopes | None:
+        """The motions of many steps at once with their derivatives; None with other constraints than contacts.
+
+        With the impulse v⁺(q, v), accelerations and forces are functions of (q, v⁺, u).
+        """
+        if not are_contacts(self.contacts):
+            return None
+        B, v, nv = actuation_matrix(model), states.v, model.num_velocities
+        one = jnp.broadcast_to(jnp.eye(nv, dtype=model.dtype), (len(v), nv, nv))
+
+        def impulse(q: Array, v: Array, stage: dict[str, Array]) -> tuple[Array, Array, Array]:
+            of = contact_impulse_derivatives(model, self.acting(stage), q, v)
+            return v + of.result.vdot, of.x_q, jnp.eye(nv, dtype=model.dtype) + of.x_v
+
+        def driven(q: Array, v: Array, effort: Array, stage: dict[str, Array]) -> ContactDerivatives:
+            return contact_motion_derivatives(model, self.acting(stage), q, v, B @ effort)
+
+        def chained(v_q: Array, v_v: Array, x: tuple) -> tuple:
+            return x[0] + x[1] @ v_q, x[1] @ v_v, x[2] + x[3] @ v_q, x[3] @ v_v
+
+        begins = jnp.any(stages["begins"], axis=1)
+        v, v_q, v_v = replace_chosen(impulse, begins, (states.q, v, stages), (v, jnp.zeros_like(one), one))
+        of = jax.vmap(driven)(states.q, v, efforts, stages)
+        assert of.x_tau is not None
+        assert of.force_tau is not None
+        slopes = of.x_q, of.x_v, of.force_q, of.force_v
+        slopes = replace_chosen(chained, begins, (v_q, v_v, slopes), slopes)
+        motion = StepMotion(v, of.result.vdot, of.result.multipliers)
+        by_u = StepMotion(None, of.x_tau @ B, of.force_tau @ B)
+        return MotionSlopes(motion, StepMotion(v_q, slopes[0], slopes[2]), StepMotion(v_v, slopes[1], slopes[3]), by_u)
 
     def linearize(
-        self, model: MultibodyModel, states: State, efforts: Float[Array, "steps nu"], stages: dict[str, Array]
+        self,
+        model: MultibodyModel,
+        states: State,
+        efforts: Float[Array, "steps nu"],
+        stages: dict[str, Array],
+        motions: MotionSlopes | None = None,
     ) -> Linearization:
         """A and B of many steps at once by closed forms; other constraints than contacts are differentiated.
 
         With the impulse v⁺(q, v) and the acceleration vdot(q, v⁺, u), the new velocity is w = v⁺ + dt vdot.
         """
-        if not are_contacts(self.contacts):
+        motions = self.motion_slopes(model, states, efforts, stages) if motions is None else motions
+        if motions is None:
             return differentiate_steps(lambda *args: self(model, *args), model, states, efforts, stages)
-        v, by_q = states.v, jnp.zeros((*states.v.shape, model.num_velocities), model.dtype)
-        one = jnp.eye(model.num_velocities, dtype=model.dtype)
-        by_v = jnp.broadcast_to(one, by_q.shape)
-
-        def impulse(q: Array, v: Array, stage: dict[str, Array]) -> tuple[Array, Array, Array]:
-            of = contact_impulse_derivatives(model, self.acting(stage), q, v)
-            return v + of.result.vdot, of.x_q, one + of.x_v
-
-        begins = jnp.any(stages["begins"], axis=1)
-        v, by_q, by_v = replace_chosen(impulse, begins, (states.q, states.v, stages), (v, by_q, by_v))
-        driven = jax.vmap(self.linearize_driven, (None, 0, 0, 0, 0, 0))
-        return driven(model, State(states.q, v, states.time), efforts, stages, by_q, by_v)
-
-    def linearize_driven(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], by_q: Array, by_v: Array
-    ) -> Linearization:
-        """A and B of a step from the velocity after the impulse, whose derivatives are `by_q` and `by_v`."""
-        dt, B = model.time_step, actuation_matrix(model)
-        of = contact_motion_derivatives(model, self.acting(stage), state.q, state.v, B @ effort)
-        assert of.x_tau is not None
-        W_q, W_v = dt * of.x_q + by_q + dt * of.x_v @ by_q, by_v + dt * of.x_v @ by_v
-        return linearize_move(model, state.q, state.v + dt * of.result.vdot, W_q, W_v, dt * of.x_tau @ B)
+        dt = model.time_step
+        motion, by_q, by_v, by_u = motions
+        w, W_q, W_v = (x.v + dt * x.vdot for x in (motion, by_q, by_v))
+        return jax.vmap(linearize_move, (None, 0, 0, 0, 0, 0))(model, states.q, w, W_q, W_v, dt * by_u.vdot)
 
     def acting(self, stage: dict[str, Array]) -> BoundConstraintSet:
         """The contacts, with those of a stage active."""

@@ -44,6 +44,7 @@ def state_of(seed: int) -> mbjax.State:
 
 
 WEIGHT = jnp.linspace(0.5, 2.0, 2 * NV)
+POSE = RigidTransform(rotation_exp(jnp.array([0.3, -0.7, 0.5])), jnp.array([0.1, 0.2, 0.3]))
 GOALS = (
     to.JointGoal(state_of(3).q, WEIGHT[:NV]),
     to.JointGoal(state_of(4).q, WEIGHT[:NV], in_frame="own"),
@@ -51,6 +52,12 @@ GOALS = (
     to.VelocityGoal(state_of(4).v, WEIGHT[:NV], in_frame="own"),
     to.StateGoal(state_of(6), WEIGHT, in_frame="own"),
     to.PointGoal("hand", jnp.array([0.1, 0.2, 0.3]), WEIGHT[:3], p_FP=[0.3, 0.2, 0.1]),
+    to.PoseGoal("hand", POSE, WEIGHT[:6]),
+    to.PoseGoal("hand", POSE, WEIGHT[:6], in_frame="own"),
+    to.FrameVelocity("hand", 0.3, WEIGHT[:6]),
+    to.CenterOfMass([0.3, -0.2, 0.1], WEIGHT[:3]),
+    to.Barrier(to.StateGoal(state_of(6)), -0.4, WEIGHT / 4.0, 1.5),
+    to.Barrier(lambda model, state, *rest: state.v, -0.1, 0.2),
 )
 
 

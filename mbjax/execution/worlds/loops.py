@@ -8,7 +8,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax import lax
 from jax.core import ShapedArray, Tracer
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
@@ -88,6 +90,30 @@ def in_turns(function: Callable, *args: Array) -> Array:
 @in_turns.defjvp
 def _in_turns_jvp(function: Callable, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return in_turns(function, *primals), jax.jvp(function, primals, tangents)[1]
+
+
+@eqx.filter_custom_jvp
+def called_if(condition: Array, function: Callable, args: tuple, otherwise: Any) -> Any:
+    """`function(*args)` where the condition holds, and else `otherwise`, as a loop of one turn that a kernel can hold.
+
+    Branches are no part of kernels. Derivatives are those of a branch; the function must close over no arrays.
+    """
+
+    def turn(_: tuple[Array, Any]) -> tuple[Array, Any]:
+        return jnp.zeros_like(condition), function(*args)
+
+    return lax.while_loop(lambda carry: carry[0], turn, (condition, otherwise))[1]
+
+
+@called_if.def_jvp
+def _called_if_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
+    condition, function, args, otherwise = primals
+
+    def branch(args: tuple, otherwise: Any) -> Any:
+        return lax.cond(condition, lambda: function(*args), lambda: otherwise)
+
+    _, _, *moved = tangents
+    return eqx.filter_jvp(branch, (args, otherwise), tuple(moved))
 
 
 def run_loop(flat: Flattened, leaves: Sequence) -> Any:

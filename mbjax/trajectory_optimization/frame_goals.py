@@ -1,0 +1,188 @@
+"""Goals of frames: where points and poses are, where axes point, and how fast frames move."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from mbjax.kinematics import jacobian_spatial_velocity, points_positions, relative_transform
+from mbjax.model import MultibodyModel
+from mbjax.simulation import State
+from mbjax.spatial import (
+    RigidTransform,
+    inverse_displacement_matrix,
+    pose_log,
+    rotation_log,
+    safe_normalize,
+    slopes_of_pose_log,
+    small_matmul,
+    small_matvec,
+)
+
+from .frame_motions import frame_motion, frame_velocity
+from .goals import state_of
+from .own_frames import InFrame, checked_frame
+from .slopes import Slopes
+from .weights import weight_of
+
+FrameName = str | int
+
+
+class PointGoal(eqx.Module):
+    """Distance of a point, fixed in `frame` at p_FP, from p_WP in the world."""
+
+    p_WP: Float[Array, "3"]
+    p_FP: Float[Array, "3"]
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+
+    def __init__(
+        self,
+        frame: FrameName,
+        p_WP: ArrayLike,
+        weight: ArrayLike = 1.0,
+        p_FP: Any = (0.0, 0.0, 0.0),
+        *,
+        factor: ArrayLike | None = None,
+    ):
+        self.frame, self.weight = frame, weight_of("PointGoal", weight, factor)
+        self.p_WP, self.p_FP = jnp.asarray(p_WP, float), jnp.asarray(p_FP, float)
+
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
+        state = state_of(x)
+        p_WP = points_positions(model, state.q, self.frame, self.p_FP, "world")
+        return self.weight * (p_WP - self.p_WP)
+
+    def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
+        """The residual and its Jacobian, that of the point's velocity."""
+        at = frame_motion(model, state.q, self.frame, self.p_FP)
+        return [Slopes(at.p_WP - self.p_WP, by_q=at.J[3:]).scaled(self.weight)]
+
+
+class PoseGoal(eqx.Module):
+    """Difference of a frame's pose from X_WF: rotation vector in the world, then translation (6,).
+
+    With `in_frame="own"` it is the twist log(X_goal⁻¹ X) of `pose_log`, rotation first, in the goal's own frame: a
+    screw that leads straight from the goal to the frame (`log6` elsewhere).
+    """
+
+    X_WF: RigidTransform
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+    in_frame: InFrame = eqx.field(static=True)
+
+    def __init__(
+        self,
+        frame: FrameName,
+        X_WF: RigidTransform,
+        weight: ArrayLike = 1.0,
+        *,
+        factor: ArrayLike | None = None,
+        in_frame: InFrame = "world",
+    ):
+        self.frame, self.X_WF, self.weight = frame, X_WF, weight_of("PoseGoal", weight, factor)
+        self.in_frame = checked_frame("PoseGoal", in_frame)
+
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
+        X_WF = relative_transform(model, state_of(x).q, "world", self.frame)
+        if self.in_frame == "own":
+            return self.weight * pose_log(self.X_WF.inverse() @ X_WF)
+        turn = rotation_log(X_WF.rotation @ self.X_WF.rotation.T)
+        return self.weight * jnp.concatenate([turn, X_WF.translation - self.X_WF.translation])
+
+    def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
+        """The residual and its Jacobian: that of the frame's velocity, through the derivative of the logarithm."""
+        at = frame_motion(model, state.q, self.frame, jnp.zeros(3, state.q.dtype))
+        R_GW, J = self.X_WF.rotation.T, at.J
+        if self.in_frame == "own":
+            shift = small_matvec(R_GW, at.p_WP - self.X_WF.translation)
+            twist = pose_log(RigidTransform(small_matmul(R_GW, at.R_WF), shift))
+            J = jnp.concatenate([small_matmul(R_GW, J[:3]), small_matmul(R_GW, J[3:])])
+            return [Slopes(twist, by_q=small_matmul(slopes_of_pose_log(twist), J)).scaled(self.weight)]
+        turn = rotation_log(small_matmul(at.R_WF, R_GW))
+        residual = jnp.concatenate([turn, at.p_WP - self.X_WF.translation])
+        J = jnp.concatenate([small_matmul(inverse_displacement_matrix(turn), J[:3]), J[3:]])
+        return [Slopes(residual, by_q=J).scaled(self.weight)]
+
+
+class RelativePose(eqx.Module):
+    """Difference of the pose of `frame` in `of` from X_AF: rotation vector, then translation, both in `of` (6,)."""
+
+    X_AF: RigidTransform
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+    of: FrameName = eqx.field(static=True)
+
+    def __init__(
+        self,
+        frame: FrameName,
+        of: FrameName,
+        X_AF: RigidTransform,
+        weight: ArrayLike = 1.0,
+        *,
+        factor: ArrayLike | None = None,
+    ):
+        self.frame, self.of, self.X_AF, self.weight = frame, of, X_AF, weight_of("RelativePose", weight, factor)
+
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
+        X_AF = relative_transform(model, state_of(x).q, self.of, self.frame)
+        turn = rotation_log(X_AF.rotation @ self.X_AF.rotation.T)
+        return self.weight * jnp.concatenate([turn, X_AF.translation - self.X_AF.translation])
+
+
+class LookAt(eqx.Module):
+    """Difference between an axis of `frame`, through its point p_FP, and the direction from there to p_WT (3,).
+
+    Both are unit vectors in the world; the difference has length 2 sin(angle / 2).
+    """
+
+    p_WT: Float[Array, "3"]
+    axis_F: Float[Array, "3"]
+    p_FP: Float[Array, "3"]
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+
+    def __init__(
+        self,
+        frame: FrameName,
+        p_WT: ArrayLike,
+        axis_F: Any = (0.0, 0.0, 1.0),
+        weight: ArrayLike = 1.0,
+        p_FP: Any = (0.0, 0.0, 0.0),
+        *,
+        factor: ArrayLike | None = None,
+    ):
+        self.frame, self.weight = frame, weight_of("LookAt", weight, factor)
+        self.p_WT, self.axis_F = jnp.asarray(p_WT, float), jnp.asarray(axis_F, float)
+        self.p_FP = jnp.asarray(p_FP, float)
+
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
+        X_WF = relative_transform(model, state_of(x).q, "world", self.frame)
+        axis_W = X_WF.rotation @ safe_normalize(self.axis_F)
+        return self.weight * (axis_W - safe_normalize(self.p_WT - X_WF @ self.p_FP))
+
+
+class FrameVelocity(eqx.Module):
+    """Spatial velocity of a frame in the world, rotation first, less a reference."""
+
+    V_WF: Float[Array, "..."]
+    weight: Float[Array, "..."]
+    frame: FrameName = eqx.field(static=True)
+
+    def __init__(
+        self, frame: FrameName, V_WF: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None
+    ):
+        self.frame, self.V_WF, self.weight = frame, jnp.asarray(V_WF, float), weight_of("FrameVelocity", weight, factor)
+
+    def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
+        state = state_of(x)
+        zero = jnp.zeros(3, state.q.dtype)
+        J = jacobian_spatial_velocity(model, state.q, self.frame, zero, "world", "world")
+        return self.weight * (J @ state.v - self.V_WF)
+
+    def slopes(self, model: MultibodyModel, state: State, *rest: Any) -> list[Slopes]:
+        """The residual and its Jacobians."""
+        of = frame_velocity(model, state.q, state.v, self.frame, jnp.zeros(3, state.q.dtype))
+        return [Slopes(of.V_WP - self.V_WF, by_q=of.by_q, by_v=of.by_v).scaled(self.weight)]
