@@ -191,10 +191,9 @@ def test_a_task_that_reads_no_ports_moves_as_steps_do(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """Where nobody reads contact forces, worlds have lists of contacts. Whole run: with derivatives by the action."""
-    monkeypatch.setattr(choose, "LEAST_POINTS_IN_TREES", 1)
+    monkeypatch.setattr(choose, "LEAST_PAIRS_OF_BODIES", 1)
     env, model = hand(), hand().model
     assert are_worlds_alone(model, reads_points=False)
-    assert not are_worlds_alone(model, reads_points=True)
     first = [env.start(jax.random.key(i)) for i in range(3)]
     states, memories = jax.tree.map(lambda *x: jnp.stack(x), *first)
     actions = jnp.array([[0.9, -0.9], [0.9, -0.5], [0.4, -0.9]])
