@@ -87,7 +87,8 @@ STAND_INS = {".stl": stl_tetrahedron(), ".obj": OBJ_TETRAHEDRON}
 
 def of_playground(task: Task) -> Any:
     """Playground's environment on MJX."""
-    base, home = (importlib.import_module(f"mujoco_playground._src.{task.folder}.{x}") for x in ("base", task.module))
+    base: Any = importlib.import_module(f"mujoco_playground._src.{task.folder}.base")
+    home: Any = importlib.import_module(f"mujoco_playground._src.{task.folder}.{task.module}")
     files = base.get_assets()
     texts = b"".join(text for name, text in files.items() if name.endswith(".xml")).decode()
     meshes = {part.split('"')[0].split("/")[-1] for part in texts.split('file="')[1:]} - set(files)
