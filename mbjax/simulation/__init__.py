@@ -25,6 +25,7 @@ from .state import NodeState as NodeState
 from .state import State as State
 from .state import default_state as default_state
 from .state import keyframe_state as keyframe_state
+from .step import next_state as next_state
 from .step import step as step
 from .time_derivatives import time_derivatives as time_derivatives
 from .free_bodies import free_body_pose as free_body_pose

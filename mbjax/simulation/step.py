@@ -37,6 +37,21 @@ def _step(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[State, O
     return after, calc_outputs(model, after, state, inputs, acceleration)
 
 
+def next_state(model: MultibodyModel, state: State, inputs: Any = None) -> State:
+    """The state that `step` leads to, where nobody reads output ports.
+
+    Bodies that touch each other then need not look at all points of contact: on a CPU each world has a list of its own.
+    """
+    require_discrete(model)
+    state = as_state(model, state)
+    warn_of_idle_controllers("step", model, inputs)
+    return call_compiled(_next_state, model, state, as_inputs(model, inputs))
+
+
+def _next_state(model: MultibodyModel, state: State, inputs: Inputs) -> State:
+    return advance(model, state, inputs, reads_contacts=False)[0]
+
+
 def advance(
     model: MultibodyModel, state: State, inputs: Inputs, reads_contacts: bool = True
 ) -> tuple[State, Acceleration]:

@@ -103,7 +103,7 @@ def test_worlds_of_a_batch_have_lists_of_their_own(
 ) -> None:
     """They give what all points give; NaN stays in its world. Whole run: with derivatives by state and friction."""
     trimmed = request.config.getoption("--trimmed")
-    monkeypatch.setattr(choose, "LEAST_PAIRS_IN_TREES", 1)
+    monkeypatch.setattr(choose, "LEAST_POINTS_IN_TREES", 1)
     model, (q, v) = (crowd(), thrown_crowd(crowd(), 9)) if kind == "bodies" else (robot(), thrown(robot(), 9))
     assert are_worlds_alone(model, reads_points=False)
     q, v, friction = jnp.asarray(q), jnp.asarray(v), model.collision.dynamic_friction

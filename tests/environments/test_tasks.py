@@ -5,14 +5,18 @@ import importlib.util
 import pathlib
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 import mbjax
+from mbjax.contact import are_worlds_alone
+from mbjax.contact.forms import choose
 from mbjax.environments import (
     AbstractEnvironment,
     Ant,
@@ -23,6 +27,7 @@ from mbjax.environments import (
     InHandCube,
     Motion,
     QuadrupedVelocity,
+    contact_forces,
     leap_hand_file,
 )
 from mbjax.errors import MissingPackageError
@@ -142,7 +147,8 @@ def in_hand(env: InHandCube, before: EnvState, after: EnvState, action: np.ndarr
     rate = v[model.body("cube").floating_velocities_start_in_v + 2]
     angles = [q[model.joint(joint).q.start] for joint in ("far", "near")]
     np.testing.assert_allclose(after.observation[:2], angles, atol=env.noise)
-    np.testing.assert_array_equal(after.observation[2:], action)
+    np.testing.assert_array_equal(after.observation[2:], before.memory.last_action)
+    np.testing.assert_array_equal(after.memory.last_action, action)
     ends = bool(cube[2] < -0.05)
     return 0.05 * (float(rate) - 100.0 * ends), ends
 
@@ -181,6 +187,49 @@ def test_rewards_ends_and_observations(name: str) -> None:
         before = after
 
 
+def test_a_task_that_reads_no_ports_moves_as_steps_do(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Where nobody reads contact forces, worlds have lists of contacts. Whole run: with derivatives by the action."""
+    monkeypatch.setattr(choose, "LEAST_PAIRS_OF_BODIES", 1)
+    env, model = hand(), hand().model
+    assert are_worlds_alone(model, reads_points=False)
+    first = [env.start(jax.random.key(i)) for i in range(3)]
+    states, memories = jax.tree.map(lambda *x: jnp.stack(x), *first)
+    actions = jnp.array([[0.9, -0.9], [0.9, -0.5], [0.4, -0.9]])
+
+    def by_task(action: jax.Array, state: mbjax.State, memory: Any) -> tuple[jax.Array, jax.Array]:
+        inputs = env.inputs(state, memory, action)
+        state, _ = jax.lax.scan(lambda state, _: (env.moved(state, inputs)[0], ()), state, None, 3)
+        return jnp.concatenate([state.q, state.v]), jnp.zeros(())
+
+    def by_steps(action: jax.Array, state: mbjax.State, memory: Any) -> tuple[jax.Array, jax.Array]:
+        inputs = env.inputs(state, memory, action)
+
+        def one(state: mbjax.State, _: None) -> tuple[mbjax.State, jax.Array]:
+            after, ports = mbjax.step(model, state, inputs)
+            return after, contact_forces(model, ports, ["first"])[0]
+
+        state, forces = jax.lax.scan(one, state, None, 3 * env.substeps)
+        return jnp.concatenate([state.q, state.v]), jnp.max(forces)
+
+    def measured(function: Callable) -> tuple:
+        def of_world(action: jax.Array, *rest: Any) -> tuple:
+            if request.config.getoption("--trimmed"):
+                return function(action, *rest)
+            (after, finger), slope = jax.jvp(lambda x: function(x, *rest), (action,), (jnp.ones_like(action),))
+            back = jax.grad(lambda x: function(x, *rest)[0][-1])(action)
+            return after, finger, slope[0], back
+
+        return jax.jit(jax.vmap(of_world))(actions, states, memories)
+
+    ours, theirs = measured(by_task), measured(by_steps)
+    assert np.all(theirs[1] > 0.1), "a finger has to touch the cube"
+    for found, expected in [(ours[0], theirs[0]), *zip(ours[2:], theirs[2:], strict=True)]:
+        scale = float(jnp.abs(expected).max())
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9 * scale)
+
+
 def test_a_cube_that_falls_ends_the_episode() -> None:
     """It starts near its place at home, turned at random, and is dropped where there is no hand below."""
     env = hand(HAND.replace("0 0 0.08 1", "0.3 0 -0.04 1"))
@@ -188,9 +237,9 @@ def test_a_cube_that_falls_ends_the_episode() -> None:
     places = np.stack([x.q[env.cube_rows[1]] for x in (first, second)])
     assert np.abs(places - [0.3, 0.0, -0.04]).max() < 0.01
     assert np.abs(first.q - second.q).min() > 0.0
-    below = mbjax.State(first.q - 0.02, first.v)
+    below, memory = mbjax.State(first.q - 0.02, first.v), env.start(jax.random.key(0))[1]
     for state, fell in ((first, False), (below, True)):
-        outcome = env.judge(Motion(first, state, (), np.float64(0.05)), np.zeros(2), np.zeros(2), jax.random.key(0))
+        outcome = env.judge(Motion(first, state, (), np.float64(0.05)), memory, np.zeros(2), jax.random.key(0))
         assert bool(outcome.ends) == fell
         assert float(outcome.reward) == -5.0 * fell
 

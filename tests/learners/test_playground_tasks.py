@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from mbjax.environments import AbstractEnvironment, EnvState
+from mbjax.environments import AbstractEnvironment, EnvState, InHandCube
 from mbjax.errors import MissingPackageError
 from mbjax.learners.playground_tasks import playground
 
@@ -42,12 +42,30 @@ def stl_of_a_tetrahedron() -> bytes:
     return bytes(80) + np.uint32(len(TETRAHEDRON)).tobytes() + facets
 
 
+OBJ_OF_A_TETRAHEDRON = b"""
+v 0 0 0
+v 0.01 0 0
+v 0 0.01 0
+v 0 0 0.01
+f 1 3 2
+f 1 2 4
+f 1 4 3
+f 2 3 4
+"""
+
+
 class Assets(dict):
     """Playground's files, and a tetrahedron for every mesh that is not there."""
 
-    def __init__(self, files: dict, names: set[str]):
+    def __init__(self, files: dict):
         super().__init__(files)
-        self.update({name: stl_of_a_tetrahedron() for name in names - set(files)})
+        texts = b"".join(text for name, text in files.items() if name.endswith(".xml")).decode()
+        meshes = {part.split('"')[0].split("/")[-1] for part in texts.split('file="')[1:]}
+        for name in meshes - set(files):
+            if name.lower().endswith(".stl"):
+                self[name] = stl_of_a_tetrahedron()
+            elif name.lower().endswith(".obj"):
+                self[name] = OBJ_OF_A_TETRAHEDRON
 
 
 class Original:
@@ -79,6 +97,7 @@ class Original:
         names = (
             "qpos",
             "qvel",
+            "ctrl",
             "sensordata",
             "site_xpos",
             "geom_xpos",
@@ -136,14 +155,14 @@ def of_suite(name: str) -> Callable:
 
 def of_robot(base: str, patch: pytest.MonkeyPatch) -> Callable:
     def make(home: Any) -> Any:
-        module = importlib.import_module(f"mujoco_playground._src.locomotion.{base}.base")
+        module = importlib.import_module(f"mujoco_playground._src.{base}.base")
         files = module.get_assets()
-        texts = b"".join(text for name, text in files.items() if name.endswith(".xml")).decode()
-        meshes = {part.split('"')[0].split("/")[-1] for part in texts.split('file="')[1:]}
-        wanted = {name for name in meshes if name.lower().endswith((".stl", ".obj"))}
-        patch.setattr(module, "get_assets", lambda: Assets(files, wanted))
-        quiet = {"noise_config.level": 0.0} | ({"reward_config.scales.contact_force": 0.0} if base == "g1" else {})
-        return home.Joystick(config_overrides=quiet)
+        patch.setattr(module, "get_assets", lambda: Assets(files))
+        quiet = {"noise_config.level": 0.0}
+        if base.endswith("leap_hand"):
+            return home.CubeRotateZAxis(config_overrides=quiet)
+        of_forces = {"reward_config.scales.contact_force": 0.0} if base.endswith("g1") else {}
+        return home.Joystick(config_overrides=quiet | of_forces)
 
     return make
 
@@ -154,9 +173,10 @@ CASES = {
     "CartpoleBalance": ("dm_control_suite.cartpole", None),
     "ReacherEasy": ("dm_control_suite.reacher", None),
     "ReacherHard": ("dm_control_suite.reacher", None),
-    "Go1JoystickFlatTerrain": ("locomotion.go1.joystick", "go1"),
-    "BerkeleyHumanoidJoystickFlatTerrain": ("locomotion.berkeley_humanoid.joystick", "berkeley_humanoid"),
-    "G1JoystickFlatTerrain": ("locomotion.g1.joystick", "g1"),
+    "Go1JoystickFlatTerrain": ("locomotion.go1.joystick", "locomotion.go1"),
+    "BerkeleyHumanoidJoystickFlatTerrain": ("locomotion.berkeley_humanoid.joystick", "locomotion.berkeley_humanoid"),
+    "G1JoystickFlatTerrain": ("locomotion.g1.joystick", "locomotion.g1"),
+    "LeapCubeRotateZAxis": ("manipulation.leap_hand.rotate_z", "manipulation.leap_hand"),
 }
 
 
@@ -172,7 +192,10 @@ def test_observations_rewards_and_ends_are_those_of_playground(case: tuple[str, 
     """On the states of our simulation, entry by entry, over 200 steps under actions that change slowly."""
     name, original = case
     is_robot = "Joystick" in name
-    options: dict[str, dict] = {"Go1JoystickFlatTerrain": {"noise": None, "privileged": True}}
+    options: dict[str, dict] = {
+        "Go1JoystickFlatTerrain": {"noise": None, "privileged": True},
+        "LeapCubeRotateZAxis": {"noise": 0.0, "privileged": True},
+    }
     env = playground(name, **options.get(name, {"noise": False} if is_robot else {}))
     rng = np.random.default_rng(0)
     actions = np.clip(np.cumsum(rng.normal(size=(STEPS, env.action_size)), axis=0) * 0.2, -1.0, 1.0)
@@ -192,11 +215,14 @@ def test_observations_rewards_and_ends_are_those_of_playground(case: tuple[str, 
     before, rewards = first, []
     for i in range(STEPS):
         after = jax.tree.map(lambda x: x[i], way)  # noqa: B023
-        offset = 0.5 * actions[i] + np.asarray(env.joints.home) if is_robot else actions[i]
-        original.shown(env, after, offset, target)
+        asked = 0.5 * actions[i] + np.asarray(env.joints.home) if is_robot else actions[i]
+        if isinstance(env, InHandCube):
+            asked = np.asarray(env.desired(actions[i]))
+        original.shown(env, after, asked, target)
         observation, reward, ends = original.step(actions[i], before.memory.command if is_robot else None)
         if env.observation_groups:
             observation = np.array(observation["privileged_state"])
+        if is_robot and env.observation_groups:
             observation[ACCELEROMETER] = after.observation[ACCELEROMETER]  # by MuJoCo's contact, and by ours
         elif is_robot:
             observation = observation["state"]

@@ -18,7 +18,8 @@ from ..movers.contact_paths import find_contact_paths
 from ..newton.along_branches import matrix_along_branches
 from ..newton.by_articulated_bodies import articulated_matrix
 from ..newton.newton_matrix import NewtonMatrix
-from ..points.contact_list import count_points, do_only_overlaps_act, mobods_of_pairs
+from ..points.contact_list import count_points, do_only_overlaps_act, mobods_of_pairs, num_points_of
+from ..points.contact_points import pairs_by_kind
 from ..rows.rows_of_step import OtherRows
 from .abstract_form import AbstractContactForm
 from .all_points import AllPoints
@@ -29,7 +30,7 @@ from .points_on_tree import PointsOnDeepTree, PointsOnTree
 
 DEEPEST = 10  # velocities along a path; beyond it articulated bodies are at least as fast (measured at 8, 11 and 24)
 LEAST_PAIRS_OF_BODIES = 3  # measured: two boxes are as fast either way, three faster on lists
-LEAST_PAIRS_IN_TREES = 24  # measured: a humanoid takes 32 µs without such pairs and 145 with 79, on lists 65
+LEAST_POINTS_IN_TREES = 60  # measured: a humanoid takes 32 µs without such points and 145 with 160, on lists 65
 
 
 class Target(NamedTuple):
@@ -74,10 +75,12 @@ def are_worlds_alone(model: MultibodyModel, reads_points: bool) -> bool:
 
     Vector instructions take eight worlds at a time, so that all points of few pairs cost less than one world's loops.
     """
-    least = LEAST_PAIRS_OF_BODIES if are_free_bodies(model.topology) else LEAST_PAIRS_IN_TREES
     form = form_on_cpu(model, reads_points) if model.layout.contact.pairs else None
-    is_listed = form in (ListedBodies, ListedTrees) and do_only_overlaps_act(model)
-    return is_listed and num_moving_pairs(model) >= least
+    if form not in (ListedBodies, ListedTrees) or not do_only_overlaps_act(model):
+        return False
+    if are_free_bodies(model.topology):
+        return num_moving_pairs(model) >= LEAST_PAIRS_OF_BODIES
+    return num_moving_points(model) >= LEAST_POINTS_IN_TREES
 
 
 def matrix_without_contacts(topology: TreeTopology, terms: ForwardDynamicsTerms, others: OtherRows) -> NewtonMatrix:
@@ -109,7 +112,18 @@ def can_list(model: MultibodyModel, target: Target) -> bool:
 
 def num_moving_pairs(model: MultibodyModel) -> int:
     """How many pairs of shapes are between bodies that both move."""
-    return sum(a > 0 and b > 0 for a, b in mobods_of_pairs(model))
+    return sum(are_moving_pairs(model))
+
+
+def num_moving_points(model: MultibodyModel) -> int:
+    """How many points such pairs may have: two boxes have eight, two spheres one."""
+    moves = are_moving_pairs(model)
+    return sum(sum(moves[i] for i in pairs) * num_points_of(model, pairs) for pairs in pairs_by_kind(model))
+
+
+def are_moving_pairs(model: MultibodyModel) -> list[bool]:
+    """Of each pair of shapes, whether it is between bodies that both move."""
+    return [a > 0 and b > 0 for a, b in mobods_of_pairs(model)]
 
 
 def chooses_points(model: MultibodyModel) -> bool:
