@@ -1,19 +1,21 @@
 """dP/dF of a material without its negative eigenvalues, which keeps the matrices of a step positive definite.
 
 In the axes of the singular vectors of F, the stiffness of an isotropic law couples little: three twists, three flips
-and a 3 × 3 matrix of stretches, whose eigenvalues are cut off at zero (Smith, de Goes and Kim 2019). Laws of small
-strain are convex as they are. Singular vectors are never differentiated. Stiffnesses are (*m, 9, 9); their rows and
-columns go through matrices row by row.
+and a 3 × 3 matrix of stretches, whose eigenvalues are cut off at zero (Smith, de Goes and Kim 2019), or turned to
+their absolute values, which keeps Newton's steps short where much is cut off (Chen et al. 2024, arXiv 2406.05928).
+Laws of small strain are convex as they are. Singular vectors are never differentiated. Stiffnesses are (*m, 9, 9);
+their rows and columns go through matrices row by row.
 """
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .material_laws import (
     AbstractIsotropicLaw,
@@ -69,14 +71,21 @@ def eigenvectors_of_symmetric(A: ElementMatrix) -> tuple[Float[Array, "*m 3"], E
     return jnp.sum(axes * (A @ axes), axis=-2), axes
 
 
-def convex_in_axes(stiffness: PrincipalStiffness) -> Float[Array, "*m 9 9"]:
-    """The stiffness in the axes of singular vectors, with negative eigenvalues set to zero."""
-    values, axes = eigenvectors_of_symmetric(stiffness.stretch)
-    stretch = (axes * jnp.maximum(values, 0.0)[..., None, :]) @ transposed(axes)
-    planes = jnp.maximum(jnp.concatenate([stiffness.twist, stiffness.flip], axis=-1), 0.0)
+def in_axes_of_F(axes: PrincipalAxes, change: Callable[[Array], Array]) -> Float[Array, "*m 9 9"]:
+    """The stiffness with changed eigenvalues, from the axes of singular vectors to those of F."""
+    U, V, stiffness = axes
+    values, vectors = eigenvectors_of_symmetric(stiffness.stretch)
+    stretch = (vectors * change(values)[..., None, :]) @ transposed(vectors)
+    planes = change(jnp.concatenate([stiffness.twist, stiffness.flip], axis=-1))
     m, dtype = stretch.shape[:-2], stretch.dtype
     flat = stretch.reshape(*m, 9) @ jnp.asarray(OF_STRETCHES, dtype) + planes @ jnp.asarray(OF_PLANES, dtype)
-    return flat.reshape(*m, 9, 9)
+    both = (U[..., :, None, :, None] * V[..., None, :, None, :]).reshape(*m, 9, 9)
+    return both @ flat.reshape(*m, 9, 9) @ transposed(both)
+
+
+def without_negative(values: Float[Array, "*m k"]) -> Float[Array, "*m k"]:
+    """Eigenvalues, zero in the place of negative ones."""
+    return jnp.maximum(values, 0.0)
 
 
 def convex_stiffness(
@@ -92,11 +101,18 @@ def convex_stiffness(
     return stiffness_of(law, F, R, lame)
 
 
+def stiffness_for_newton(
+    law: AbstractMaterialLaw, F: ElementMatrix, C: Float[Array, "*m 9 9"], lame: LameConstants, turns: Bool[Array, "*m"]
+) -> Float[Array, "*m 9 9"]:
+    """The convex stiffness C, or, of elements that say so, the one with absolute eigenvalues; not differentiated."""
+    if not isinstance(law, AbstractIsotropicLaw):
+        return C
+    return jnp.where(turns[..., None, None], in_axes_of_F(principal_axes(law, F, lame), jnp.abs), C)
+
+
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _convex_stiffness(law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants) -> Float[Array, "*m 9 9"]:
-    U, V, stiffness = principal_axes(law, F, lame)
-    both = (U[..., :, None, :, None] * V[..., None, :, None, :]).reshape(*F.shape[:-2], 9, 9)
-    return both @ convex_in_axes(stiffness) @ transposed(both)
+    return in_axes_of_F(principal_axes(law, F, lame), without_negative)
 
 
 @_convex_stiffness.defjvp

@@ -32,7 +32,7 @@ from .assembly import (
     to_layers,
     with_identity_where_held,
 )
-from .convex_stiffness import convex_stiffness
+from .convex_stiffness import convex_stiffness, stiffness_for_newton
 from .element_kinds import ElementKind
 from .elements import (
     ByGroup,
@@ -51,10 +51,13 @@ from .mesh_structure import ElementGroup, MeshStructure
 
 MOST_ITERATIONS = 100
 MAX_HALVINGS = 20
+MOST_RISE = 0.1  # of the potential in a line search, in units of what is summed there: damping changes, too
 IN_BALANCE = {4: 1e-5, 8: 1e-11}  # largest residual of a solution relative to the largest force, by bytes of a float
 ROUNDED = 2.0  # in units of eps: what is left of stresses whose parts cancel, as near rest, relative to these parts
 OF_ONE_SOLVE = 32.0  # times as much may one solve leave, whose rounding grows with the number of nodes
+SHORT = 0.2  # a step of the line search, below which Newton's next matrix has no eigenvalue dropped
 SLOPE_LEFT = 0.5  # of a line search: as much of the slope at its start may be left, upward
+ROUNDED_SLOPE = 8.0  # the same where the slope at the start is upward, which is rounding
 RESTS = {4: 1e-6, 8: 1e-14}  # of the right-hand side, in a derivative, by bytes of a float
 DIRECTIONS_KEPT, MOST_DIRECTIONS = 12, 72
 
@@ -105,19 +108,28 @@ class ElementEquation(NamedTuple):
     """What elements need to move with v at the step's end: inertial forces, elastic ones with damping; and the matrix.
 
     `cancelled` is the size of the parts of stress that cancel near rest, as forces. The matrix is Newton's:
-    (1/dt + α) M + (dt/2 + β) K.
+    (1/dt + α) M + (dt/2 + β) K. The forces are the derivative of `potential` but for the change of damping with F.
     """
 
     inertial: Float[Array, "m k 3"]
     elastic: Float[Array, "m k 3"]
     cancelled: Float[Array, "m k 1"]
     matrix: Float[Array, "m 3k 3k"]
+    potential: Float[Array, " m"] | None
 
 
 def calc_element_equation(
-    law: AbstractMaterialLaw, kind: ElementKind, dt: Array, of: ElementsOfStep, v: Float[Array, "m k 3"]
+    law: AbstractMaterialLaw,
+    kind: ElementKind,
+    dt: Array,
+    of: ElementsOfStep,
+    v: Float[Array, "m k 3"],
+    turns: Bool[Array, " m"] | None = None,
 ) -> ElementEquation:
-    """Forces and Newton's matrix of each element."""
+    """Forces and Newton's matrix of each element.
+
+    A search says of which elements negative eigenvalues are not dropped but turned positive, and gets the potential.
+    """
     numbers, gradients, volume, count = of.numbers, of.points.gradients, of.points.volume, kind.num_points
     lame, damping = lame_at_points(kind, numbers.lame), repeated_at_points(count, numbers.stiffness_damping)
     F = deformation_gradient(repeated_at_points(count, of.x0 + 0.5 * dt * (of.v0 + v)), gradients)
@@ -128,7 +140,15 @@ def calc_element_equation(
     momentum = mass_times(kind, numbers.mass, change)
     of_mass = wide((1.0 / dt + numbers.mass_damping) * numbers.mass / kind.mass_unit)
     of_mass = of_mass * np.kron(kind.mass_numbers, np.eye(3)).astype(v.dtype)
-    of_stiffness = stiffness_matrices(kind, wide((0.5 * dt + damping) * volume) * C, gradients)
+    K, potential = C, None
+    if turns is not None:
+        K = stiffness_for_newton(law, F, C, lame, repeated_at_points(count, turns))
+        density = 2.0 / dt * law.energy_density(F, of.rotations, lame)
+        density = density + 0.5 * damping * jnp.sum(rate * (C @ rate), axis=(1, 2))
+        of_masses = (v - of.v0) * mass_times(kind, numbers.mass, v - of.v0) / dt
+        of_masses = of_masses + v * mass_times(kind, numbers.mass_damping * numbers.mass, v)
+        potential = sum_of_points(count, volume * density) + 0.5 * jnp.sum(of_masses, axis=(1, 2))
+    of_stiffness = stiffness_matrices(kind, wide((0.5 * dt + damping) * volume) * K, gradients)
     parts = (2.0 * lame.mu + 3.0 * jnp.abs(lame.lam)) * jnp.max(jnp.abs(F), axis=(1, 2))
     cancelled = wide(parts * volume) * jnp.max(jnp.abs(gradients), axis=-1, keepdims=True)
     elastic = elastic_forces(P, of.points)
@@ -137,30 +157,42 @@ def calc_element_equation(
         sum_of_points(count, elastic),
         sum_of_points(count, cancelled),
         of_stiffness + of_mass,
+        potential,
     )
 
 
 class Equation(NamedTuple):
     """Forces required less forces that act, at each node; the size of what is summed there; and Newton's matrix.
 
-    Nodes that are held have their velocity as residual.
+    Nodes that are held have their velocity as residual. `potential` is that of each body, whose derivative by v the
+    residual is but for the change of damping with F, and the size of what is summed there.
     """
 
     residual: Float[Array, "n 3"]
     size: Float[Array, "n 3"]
     matrix: BlockTridiagonal
+    potential: Float[Array, "2 bodies"] | None
 
 
-def calc_equation(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "n 3"]) -> Equation:
-    """The step's equation at velocities v."""
+def calc_equation(
+    mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "n 3"], turns: Bool[Array, " bodies"] | None = None
+) -> Equation:
+    """The step's equation at velocities v.
+
+    A search says whose Newton matrix has no eigenvalue dropped, and gets the potential.
+    """
+    of_elements = None if turns is None else turns[mesh.body_of_element]
 
     def of_group(group: ElementGroup, points: ReferencePoints, rotations: Array) -> ElementEquation:
-        def equation(law: AbstractMaterialLaw, of: ElementsOfStep, v: Array) -> ElementEquation:
-            return calc_element_equation(law, group.kind, problem.time_step, of, v)
+        def equation(
+            law: AbstractMaterialLaw, of: ElementsOfStep, v: Array, turns: Array | None = None
+        ) -> ElementEquation:
+            return calc_element_equation(law, group.kind, problem.time_step, of, v, turns)
 
         x0, v0 = problem.x0[group.nodes], problem.v0[group.nodes]
         of = ElementsOfStep(x0, v0, points, rotations, group.of(problem.numbers))
-        return by_laws(group, equation, of, v[group.nodes])
+        others = () if of_elements is None else (group.of(of_elements),)
+        return by_laws(group, equation, of, v[group.nodes], *others)
 
     def at_nodes(group: ElementGroup, found: ElementEquation) -> Float[Array, "n 6"]:
         sizes = jnp.abs(found.inertial) + jnp.abs(found.elastic) + rounded * found.cancelled
@@ -175,7 +207,19 @@ def calc_equation(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "
     residual = jnp.where(held, v, total[:, :3] - problem.forces)
     size = jnp.where(held, jnp.abs(v), total[:, 3:] + jnp.abs(problem.forces))
     matrix = sum_of_groups([sum_in_layers(mesh, group.nodes, x.matrix) for group, x in found])
-    return Equation(residual, size, with_identity_where_held(mesh, matrix))
+    potential = None
+    if turns is not None:
+        of_bodies = sum_of_groups([potential_of_bodies(mesh, group, x) for group, x in found])
+        done = problem.forces * v
+        potential = of_bodies + jnp.stack([-by_body(mesh, done), by_body(mesh, jnp.abs(done))])
+    return Equation(residual, size, with_identity_where_held(mesh, matrix), potential)
+
+
+def potential_of_bodies(mesh: MeshStructure, group: ElementGroup, of: ElementEquation) -> Float[Array, "2 bodies"]:
+    """Sum and size of the potential of a group's elements, for each body."""
+    assert of.potential is not None
+    both, bodies = jnp.stack([of.potential, jnp.abs(of.potential)], axis=1), group.of(mesh.body_of_element)
+    return jax.ops.segment_sum(both, bodies, mesh.num_bodies).T
 
 
 def calc_residual(mesh: MeshStructure, problem: MotionProblem, v: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
@@ -210,11 +254,15 @@ def calc_node_velocities(mesh: MeshStructure, problem: MotionProblem) -> NodeVel
 
 
 class Search(NamedTuple):
-    """State of Newton's method: velocities, the equation there, and which bodies are done."""
+    """State of Newton's method: velocities, the equation there, and which bodies are done.
+
+    `turns` says whose matrix has no eigenvalue dropped.
+    """
 
     v: Float[Array, "n 3"]
     equation: Equation
     num_iterations: Int[Array, ""]
+    turns: Bool[Array, " bodies"]
     done: Bool[Array, " bodies"]
     converged: Bool[Array, " bodies"]
 
@@ -234,24 +282,30 @@ def search_node_velocities(mesh: MeshStructure, problem: MotionProblem) -> NodeV
         return largest_by_body(mesh, jnp.abs(equation.residual)) <= times * tolerance * largest
 
     def iterate(now: Search) -> Search:
-        direction = jnp.where(now.done[of_nodes, None], 0.0, direction_at(now.equation))
-        moved, equation = line_search(mesh, problem, now, direction)
+        direction = direction_at(now.equation)
+        is_number = jnp.isfinite(by_body(mesh, direction))  # else the matrix is singular but for rounding
+        moves = is_number & ~now.done
+        direction = jnp.where(moves[of_nodes, None], direction, 0.0)
+        t, equation = line_search(mesh, problem, now, direction, moves)
         rounding = 8.0 * eps * largest_by_body(mesh, jnp.abs(now.v) + jnp.abs(problem.x0) / problem.time_step)
-        is_still = largest_by_body(mesh, jnp.abs(moved)) <= rounding
-        is_finite = jnp.isfinite(by_body(mesh, equation.residual))
-        balanced = is_balanced(equation)
-        done = now.done | balanced | is_still | ~is_finite
-        return Search(now.v + moved, equation, now.num_iterations + 1, done, balanced | (is_still & is_finite))
+        share = jnp.where(t > 0.0, t, 1.0)
+        is_still = is_number & (share * largest_by_body(mesh, jnp.abs(direction)) <= rounding)
+        is_finite, is_stuck = jnp.isfinite(by_body(mesh, equation.residual)), (t == 0.0) & now.turns
+        converged = is_balanced(equation) | is_still | (is_stuck & is_balanced(equation, OF_ONE_SOLVE))
+        converged = jnp.where(now.done, now.converged, converged & is_finite)
+        done = now.done | converged | is_stuck | ~is_finite
+        moved = now.v + t[of_nodes, None] * direction
+        return Search(moved, equation, now.num_iterations + 1, t < SHORT, done, converged)
 
-    v = jnp.where(mesh.is_held[:, None], 0.0, problem.v0)
-    equation, none = calc_equation(mesh, problem, v), jnp.zeros(mesh.num_bodies, bool)
+    v, none = jnp.where(mesh.is_held[:, None], 0.0, problem.v0), jnp.zeros(mesh.num_bodies, bool)
+    equation = calc_equation(mesh, problem, v, None if is_linear(mesh) else none)
     if is_linear(mesh):
         v = v + direction_at(equation)
         return NodeVelocities(v, jnp.ones((), jnp.int32), is_balanced(calc_equation(mesh, problem, v), OF_ONE_SOLVE))
     found = lax.while_loop(
         lambda now: jnp.any(~now.done) & (now.num_iterations < MOST_ITERATIONS),
         iterate,
-        Search(v, equation, jnp.zeros((), jnp.int32), none, none),
+        Search(v, equation, jnp.zeros((), jnp.int32), none, none, none),
     )
     return NodeVelocities(found.v, found.num_iterations, found.converged)
 
@@ -262,33 +316,40 @@ def solve_at_nodes(mesh: MeshStructure, factors: BlockCholesky, b: Float[Array, 
 
 
 def line_search(
-    mesh: MeshStructure, problem: MotionProblem, now: Search, direction: Float[Array, "n 3"]
-) -> tuple[Float[Array, "n 3"], Equation]:
-    """Halves the step from `direction`, for each body, until the slope along it has not risen far above zero.
+    mesh: MeshStructure,
+    problem: MotionProblem,
+    now: Search,
+    direction: Float[Array, "n 3"],
+    moves: Bool[Array, " bodies"],
+) -> tuple[Float[Array, " bodies"], Equation]:
+    """The share of `direction`, for each body, at which neither slope nor potential has risen far: 1, 1/2, …, or 0.
 
-    The slope is direction · residual, which is negative at the start. The second result is the equation after the step.
+    The slope is direction · residual, which is negative at the start but for rounding. The second result is the
+    equation there. Where the share is short no eigenvalue of its matrix is dropped.
     """
     start = by_body(mesh, direction * now.equation.residual)
+    most = jnp.where(start < 0.0, SLOPE_LEFT, ROUNDED_SLOPE) * jnp.abs(start)
 
-    def at(t: Array) -> tuple[Array, Array, Equation]:
-        moved = t[mesh.body_of_node, None] * direction
-        equation = calc_equation(mesh, problem, now.v + moved)
+    def at(t: Array) -> tuple[Bool[Array, " bodies"], Equation]:
+        equation = calc_equation(mesh, problem, now.v + t[mesh.body_of_node, None] * direction, t < SHORT)
         slope = by_body(mesh, direction * equation.residual)
-        return moved, ~(slope <= SLOPE_LEFT * jnp.abs(start)) & (start < 0.0), equation
+        (potential, size), (before, size_before) = equation.potential, now.equation.potential
+        rises = ~(potential - before <= MOST_RISE * (size + size_before))
+        return (~(slope <= most) | rises) & (t > 0.0), equation
 
-    def halve(carry: tuple) -> tuple:
-        t, (_, is_far, _), count = carry
-        t = jnp.where(is_far, 0.5 * t, t)
-        moved, still_far, equation = at(t)
-        return t, (moved, is_far & still_far, equation), count + 1
+    def shorten(carry: tuple) -> tuple:
+        t, is_far, _, count = carry
+        t = jnp.where(is_far & (count > 0), jnp.where(count > MAX_HALVINGS, 0.0, 0.5 * t), t)
+        return t, *at(t), count + 1
 
     def unfinished(carry: tuple) -> Array:
-        _, (_, is_far, _), count = carry
-        return jnp.any(is_far) & (count < MAX_HALVINGS)
+        _, is_far, _, count = carry
+        return jnp.any(is_far) & (count < MAX_HALVINGS + 2)
 
-    t = jnp.ones_like(start)
-    _, (moved, _, equation), _ = lax.while_loop(unfinished, halve, (t, at(t), jnp.zeros((), jnp.int32)))
-    return moved, equation
+    t = moves.astype(direction.dtype)
+    first = t, jnp.ones_like(moves), now.equation, jnp.zeros((), jnp.int32)
+    t, _, equation, _ = lax.while_loop(unfinished, shorten, first)
+    return t, equation
 
 
 @eqx.filter_custom_jvp
