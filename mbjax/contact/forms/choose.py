@@ -30,7 +30,7 @@ from .points_on_tree import PointsOnDeepTree, PointsOnTree
 
 DEEPEST = 10  # velocities along a path; beyond it articulated bodies are at least as fast (measured at 8, 11 and 24)
 LEAST_PAIRS_OF_BODIES = 3  # measured: two boxes are as fast either way, three faster on lists
-LEAST_POINTS_IN_TREES = 60  # measured: a humanoid takes 32 µs without such points and 145 with 160, on lists 65
+LEAST_POINTS_IN_TREES = 60  # measured: a humanoid takes 32 µs without such points and 145 with 176, on lists 65
 
 
 class Target(NamedTuple):
