@@ -333,6 +333,8 @@ def line_search(
     def at(t: Array) -> tuple[Bool[Array, " bodies"], Equation]:
         equation = calc_equation(mesh, problem, now.v + t[mesh.body_of_node, None] * direction, t < SHORT)
         slope = by_body(mesh, direction * equation.residual)
+        assert equation.potential is not None
+        assert now.equation.potential is not None
         (potential, size), (before, size_before) = equation.potential, now.equation.potential
         rises = ~(potential - before <= MOST_RISE * (size + size_before))
         return (~(slope <= most) | rises) & (t > 0.0), equation
