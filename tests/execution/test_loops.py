@@ -12,7 +12,7 @@ from jax import lax
 from jax.test_util import check_grads
 
 import mbjax
-from mbjax.execution.worlds.loops import one_by_one
+from mbjax.execution.worlds.loops import called_if, one_by_one
 
 X, Y = jnp.linspace(0.1, 1.2, 12).reshape(3, 4), jnp.linspace(1.0, 0.2, 4)
 
@@ -175,3 +175,21 @@ def test_one_by_one_is_the_function() -> None:
     derivative = str(jax.make_jaxpr(lambda *t: jax.jvp(turns, (x, Y, scale), t)[1])(x, Y, scale))
     assert derivative.count("scan[") == str(jax.make_jaxpr(turns)(x, Y, scale)).count("scan[")
     check_grads(turns, (x, Y, scale), order=2, modes=["fwd", "rev"])
+
+
+def squared_and_turned(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return x * jnp.sin(y), jnp.sum(x * x)
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_branch_within_a_kernel_is_a_branch_with_its_derivatives(holds: bool) -> None:
+    x, y, otherwise = jnp.array([0.3, -0.7]), jnp.array([1.1, 0.4]), (jnp.array([2.0, 3.0]), jnp.array(4.0))
+
+    def ours(x: jax.Array, y: jax.Array, otherwise: tuple, condition: Any = holds) -> tuple:
+        return called_if(jnp.asarray(condition), squared_and_turned, (x, y), jax.tree.map(jnp.cos, otherwise))
+
+    expected = squared_and_turned(x, y) if holds else jax.tree.map(jnp.cos, otherwise)
+    jax.tree.map(np.testing.assert_array_equal, jax.jit(ours)(x, y, otherwise), expected)
+    check_grads(ours, (x, y, otherwise), order=2, modes=("fwd", "rev"), rtol=1e-6)
+    both = jax.vmap(lambda condition: ours(x, y, otherwise, condition))(jnp.array([holds, not holds]))
+    jax.tree.map(lambda one, other: np.testing.assert_array_equal(one[0], other), both, expected)
