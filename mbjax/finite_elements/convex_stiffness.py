@@ -47,18 +47,21 @@ OF_STRETCHES = np.einsum("ai,bj->abij", STRETCHES, STRETCHES).reshape(9, 81)
 
 
 class PrincipalAxes(NamedTuple):
-    """The singular vectors of F, and the stiffness in their axes."""
+    """The singular vectors of F, the stiffness in their axes, and eigenvalues and vectors of its part of stretches."""
 
     U: ElementMatrix
     V: ElementMatrix
     stiffness: PrincipalStiffness
+    values: Float[Array, "*m 3"]
+    vectors: ElementMatrix
 
 
 def principal_axes(law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants) -> PrincipalAxes:
     """The stiffness of a law in the axes of the singular vectors; not differentiated."""
     F, lame = lax.stop_gradient((F, lame))
     U, sigma, V = singular_factors(F)
-    return PrincipalAxes(U, V, law.principal_stiffness(sigma, lame))
+    stiffness = law.principal_stiffness(sigma, lame)
+    return PrincipalAxes(U, V, stiffness, *eigenvectors_of_symmetric(stiffness.stretch))
 
 
 def eigenvectors_of_symmetric(A: ElementMatrix) -> tuple[Float[Array, "*m 3"], ElementMatrix]:
@@ -73,8 +76,7 @@ def eigenvectors_of_symmetric(A: ElementMatrix) -> tuple[Float[Array, "*m 3"], E
 
 def in_axes_of_F(axes: PrincipalAxes, change: Callable[[Array], Array]) -> Float[Array, "*m 9 9"]:
     """The stiffness with changed eigenvalues, from the axes of singular vectors to those of F."""
-    U, V, stiffness = axes
-    values, vectors = eigenvectors_of_symmetric(stiffness.stretch)
+    U, V, stiffness, values, vectors = axes
     stretch = (vectors * change(values)[..., None, :]) @ transposed(vectors)
     planes = change(jnp.concatenate([stiffness.twist, stiffness.flip], axis=-1))
     m, dtype = stretch.shape[:-2], stretch.dtype
@@ -101,13 +103,17 @@ def convex_stiffness(
     return stiffness_of(law, F, R, lame)
 
 
-def stiffness_for_newton(
-    law: AbstractMaterialLaw, F: ElementMatrix, C: Float[Array, "*m 9 9"], lame: LameConstants, turns: Bool[Array, "*m"]
-) -> Float[Array, "*m 9 9"]:
-    """The convex stiffness C, or, of elements that say so, the one with absolute eigenvalues; not differentiated."""
+def stiffness_in_search(
+    law: AbstractMaterialLaw, F: ElementMatrix, R: ElementMatrix, lame: LameConstants, turns: Bool[Array, "*m"]
+) -> tuple[Float[Array, "*m 9 9"], Float[Array, "*m 9 9"]]:
+    """The convex stiffness; and the same, or the one with absolute eigenvalues where `turns`. Not differentiated."""
     if not isinstance(law, AbstractIsotropicLaw):
-        return C
-    return jnp.where(turns[..., None, None], in_axes_of_F(principal_axes(law, F, lame), jnp.abs), C)
+        C = stiffness_of(law, F, R, lame)
+        return C, C
+    axes = principal_axes(law, F, lame)
+    share = jnp.where(turns, -1.0, 0.0)[..., None].astype(F.dtype)
+    C = in_axes_of_F(axes, without_negative)
+    return C, in_axes_of_F(axes, lambda values: jnp.maximum(values, share * values))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -138,8 +144,7 @@ def eigen_factors(
     law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants
 ) -> tuple[Float[Array, "*m 9"], Float[Array, "*m 9 9"]]:
     """Eigenvalues of dP/dF, and eigenvectors as columns."""
-    U, V, stiffness = principal_axes(law, F, lame)
-    values, axes = eigenvectors_of_symmetric(stiffness.stretch)
+    U, V, stiffness, values, axes = principal_axes(law, F, lame)
     stretches = transposed(axes) @ jnp.asarray(STRETCHES, F.dtype)
     planes = jnp.broadcast_to(jnp.asarray(PLANE_UNITS, F.dtype), (*F.shape[:-2], 6, 9))
     inner = jnp.concatenate([planes, stretches], axis=-2).reshape(*F.shape[:-2], 9, 3, 3)

@@ -32,7 +32,7 @@ from .assembly import (
     to_layers,
     with_identity_where_held,
 )
-from .convex_stiffness import convex_stiffness, stiffness_for_newton
+from .convex_stiffness import convex_stiffness, stiffness_in_search
 from .element_kinds import ElementKind
 from .elements import (
     ByGroup,
@@ -133,16 +133,18 @@ def calc_element_equation(
     numbers, gradients, volume, count = of.numbers, of.points.gradients, of.points.volume, kind.num_points
     lame, damping = lame_at_points(kind, numbers.lame), repeated_at_points(count, numbers.stiffness_damping)
     F = deformation_gradient(repeated_at_points(count, of.x0 + 0.5 * dt * (of.v0 + v)), gradients)
-    C = convex_stiffness(law, F, of.rotations, lame)
+    if turns is None:
+        C = K = convex_stiffness(law, F, of.rotations, lame)
+    else:
+        C, K = stiffness_in_search(law, F, of.rotations, lame, repeated_at_points(count, turns))
     rate = deformation_gradient(repeated_at_points(count, v), gradients).reshape(-1, 9, 1)
     P = law.stress(F, of.rotations, lame) + wide(damping) * (C @ rate).reshape(-1, 3, 3)
     change = (v - of.v0) / dt + wide(numbers.mass_damping) * v
     momentum = mass_times(kind, numbers.mass, change)
     of_mass = wide((1.0 / dt + numbers.mass_damping) * numbers.mass / kind.mass_unit)
     of_mass = of_mass * np.kron(kind.mass_numbers, np.eye(3)).astype(v.dtype)
-    K, potential = C, None
+    potential = None
     if turns is not None:
-        K = stiffness_for_newton(law, F, C, lame, repeated_at_points(count, turns))
         density = 2.0 / dt * law.energy_density(F, of.rotations, lame)
         density = density + 0.5 * damping * jnp.sum(rate * (C @ rate), axis=(1, 2))
         of_masses = (v - of.v0) * mass_times(kind, numbers.mass, v - of.v0) / dt
