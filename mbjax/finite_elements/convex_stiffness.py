@@ -8,7 +8,6 @@ their rows and columns go through matrices row by row.
 """
 
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -22,7 +21,6 @@ from .material_laws import (
     AbstractMaterialLaw,
     ElementMatrix,
     LameConstants,
-    PrincipalStiffness,
     stiffness_of,
 )
 from .rotation_factor import singular_factors, transposed
@@ -31,37 +29,36 @@ COUNTS_AS_ZERO = 64.0  # in units of eps: eigenvalues this near to zero, in unit
 PLANES = ((1, 2), (0, 2), (0, 1))  # without the axis 0, 1, 2
 
 
-def _units_of_planes() -> Float[np.ndarray, "6 9"]:
-    """Antisymmetric, then symmetric unit matrices in the planes."""
-    units = np.zeros((6, 3, 3))
+def _units_of_planes() -> Float[np.ndarray, "9 6"]:
+    """Antisymmetric, then symmetric unit matrices in the planes, as columns."""
+    units = np.zeros((3, 3, 6))
     for k, (i, j) in enumerate(PLANES):
-        units[k, i, j], units[k, j, i] = -np.sqrt(0.5), np.sqrt(0.5)
-        units[3 + k, i, j] = units[3 + k, j, i] = np.sqrt(0.5)
-    return units.reshape(6, 9)
+        units[i, j, k], units[j, i, k] = -np.sqrt(0.5), np.sqrt(0.5)
+        units[i, j, 3 + k] = units[j, i, 3 + k] = np.sqrt(0.5)
+    return units.reshape(9, 6)
 
 
 PLANE_UNITS = _units_of_planes()
-OF_PLANES = np.einsum("ki,kj->kij", PLANE_UNITS, PLANE_UNITS).reshape(6, 81)  # from eigenvalues of twists and flips
-STRETCHES = np.eye(9)[[0, 4, 8]]  # the diagonal entries of F
-OF_STRETCHES = np.einsum("ai,bj->abij", STRETCHES, STRETCHES).reshape(9, 81)
+STRETCHES = [0, 4, 8]  # the diagonal entries of F
 
 
-class PrincipalAxes(NamedTuple):
-    """The singular vectors of F, the stiffness in their axes, and eigenvalues and vectors of its part of stretches."""
+class EigenFactors(NamedTuple):
+    """Eigenvalues of dP/dF, in Pa, and its eigenvectors as columns."""
 
-    U: ElementMatrix
-    V: ElementMatrix
-    stiffness: PrincipalStiffness
-    values: Float[Array, "*m 3"]
-    vectors: ElementMatrix
+    values: Float[Array, "*m 9"]
+    vectors: Float[Array, "*m 9 9"]
 
 
-def principal_axes(law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants) -> PrincipalAxes:
-    """The stiffness of a law in the axes of the singular vectors; not differentiated."""
+def eigen_factors(law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants) -> EigenFactors:
+    """Three twists, three flips and three stretches of a law; not differentiated."""
     F, lame = lax.stop_gradient((F, lame))
     U, sigma, V = singular_factors(F)
     stiffness = law.principal_stiffness(sigma, lame)
-    return PrincipalAxes(U, V, stiffness, *eigenvectors_of_symmetric(stiffness.stretch))
+    of_stretches, axes = eigenvectors_of_symmetric(stiffness.stretch)
+    turned = (U[..., :, None, :, None] * V[..., None, :, None, :]).reshape(*F.shape[:-2], 9, 9)
+    vectors = [turned @ jnp.asarray(PLANE_UNITS, F.dtype), turned[..., STRETCHES] @ axes]
+    values = [stiffness.twist, stiffness.flip, of_stretches]
+    return EigenFactors(jnp.concatenate(values, axis=-1), jnp.concatenate(vectors, axis=-1))
 
 
 def eigenvectors_of_symmetric(A: ElementMatrix) -> tuple[Float[Array, "*m 3"], ElementMatrix]:
@@ -74,15 +71,9 @@ def eigenvectors_of_symmetric(A: ElementMatrix) -> tuple[Float[Array, "*m 3"], E
     return jnp.sum(axes * (A @ axes), axis=-2), axes
 
 
-def in_axes_of_F(axes: PrincipalAxes, change: Callable[[Array], Array]) -> Float[Array, "*m 9 9"]:
-    """The stiffness with changed eigenvalues, from the axes of singular vectors to those of F."""
-    U, V, stiffness, values, vectors = axes
-    stretch = (vectors * change(values)[..., None, :]) @ transposed(vectors)
-    planes = change(jnp.concatenate([stiffness.twist, stiffness.flip], axis=-1))
-    m, dtype = stretch.shape[:-2], stretch.dtype
-    flat = stretch.reshape(*m, 9) @ jnp.asarray(OF_STRETCHES, dtype) + planes @ jnp.asarray(OF_PLANES, dtype)
-    both = (U[..., :, None, :, None] * V[..., None, :, None, :]).reshape(*m, 9, 9)
-    return both @ flat.reshape(*m, 9, 9) @ transposed(both)
+def with_eigenvalues(values: Float[Array, "*m 9"], vectors: Float[Array, "*m 9 9"]) -> Float[Array, "*m 9 9"]:
+    """The matrix with these eigenvalues and eigenvectors."""
+    return (vectors * values[..., None, :]) @ transposed(vectors)
 
 
 def without_negative(values: Float[Array, "*m k"]) -> Float[Array, "*m k"]:
@@ -104,21 +95,32 @@ def convex_stiffness(
 
 
 def stiffness_in_search(
-    law: AbstractMaterialLaw, F: ElementMatrix, R: ElementMatrix, lame: LameConstants, turns: Bool[Array, "*m"]
-) -> tuple[Float[Array, "*m 9 9"], Float[Array, "*m 9 9"]]:
-    """The convex stiffness; and the same, or the one with absolute eigenvalues where `turns`. Not differentiated."""
+    law: AbstractMaterialLaw,
+    F: ElementMatrix,
+    R: ElementMatrix,
+    lame: LameConstants,
+    turns: Bool[Array, "*m"],
+    dF: ElementMatrix,
+) -> tuple[Float[Array, "*m 9 9"], ElementMatrix]:
+    """The convex stiffness, or where `turns` the one with absolute eigenvalues; and the convex one times dF.
+
+    Not differentiated.
+    """
+    change = dF.reshape(*dF.shape[:-2], 9, 1)
     if not isinstance(law, AbstractIsotropicLaw):
         C = stiffness_of(law, F, R, lame)
-        return C, C
-    axes = principal_axes(law, F, lame)
+        return C, (C @ change).reshape(dF.shape)
+    values, vectors = eigen_factors(law, F, lame)
     share = jnp.where(turns, -1.0, 0.0)[..., None].astype(F.dtype)
-    C = in_axes_of_F(axes, without_negative)
-    return C, in_axes_of_F(axes, lambda values: jnp.maximum(values, share * values))
+    parts = without_negative(values) * jnp.sum(vectors * change, axis=-2)
+    along = jnp.sum(vectors * parts[..., None, :], axis=-1).reshape(dF.shape)
+    return with_eigenvalues(jnp.maximum(values, share * values), vectors), along
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _convex_stiffness(law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants) -> Float[Array, "*m 9 9"]:
-    return in_axes_of_F(principal_axes(law, F, lame), without_negative)
+    values, vectors = eigen_factors(law, F, lame)
+    return with_eigenvalues(without_negative(values), vectors)
 
 
 @_convex_stiffness.defjvp
@@ -126,7 +128,7 @@ def _convex_stiffness_jvp(law: AbstractIsotropicLaw, primals: tuple, tangents: t
     """dC₊ = Q (Γ ∘ Qᵀ dC Q) Qᵀ, where Γ_ab = (max(λ_a, 0) - max(λ_b, 0)) / (λ_a - λ_b) (Daleckii and Krein 1965)."""
     F, lame = primals
     _, dC = jax.jvp(lambda F, lame: stiffness_of(law, F, F, lame), primals, tangents)
-    values, Q = lax.stop_gradient(eigen_factors(law, F, lame))
+    values, Q = eigen_factors(law, F, lame)
     return _convex_stiffness(law, F, lame), Q @ (kept_shares(values) * (transposed(Q) @ dC @ Q)) @ transposed(Q)
 
 
@@ -138,16 +140,3 @@ def kept_shares(values: Float[Array, "*m 9"]) -> Float[Array, "*m 9 9"]:
     a, b = size[..., :, None], size[..., None, :]
     one, two = stays[..., :, None], stays[..., None, :]
     return jnp.where(one & two, 1.0, jnp.where(one | two, jnp.where(one, a, b) / (a + b), 0.0))
-
-
-def eigen_factors(
-    law: AbstractIsotropicLaw, F: ElementMatrix, lame: LameConstants
-) -> tuple[Float[Array, "*m 9"], Float[Array, "*m 9 9"]]:
-    """Eigenvalues of dP/dF, and eigenvectors as columns."""
-    U, V, stiffness, values, axes = principal_axes(law, F, lame)
-    stretches = transposed(axes) @ jnp.asarray(STRETCHES, F.dtype)
-    planes = jnp.broadcast_to(jnp.asarray(PLANE_UNITS, F.dtype), (*F.shape[:-2], 6, 9))
-    inner = jnp.concatenate([planes, stretches], axis=-2).reshape(*F.shape[:-2], 9, 3, 3)
-    vectors = U[..., None, :, :] @ inner @ transposed(V)[..., None, :, :]
-    values = jnp.concatenate([stiffness.twist, stiffness.flip, values], axis=-1)
-    return values, transposed(vectors.reshape(*F.shape[:-2], 9, 9))

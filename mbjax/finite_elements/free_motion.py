@@ -133,12 +133,13 @@ def calc_element_equation(
     numbers, gradients, volume, count = of.numbers, of.points.gradients, of.points.volume, kind.num_points
     lame, damping = lame_at_points(kind, numbers.lame), repeated_at_points(count, numbers.stiffness_damping)
     F = deformation_gradient(repeated_at_points(count, of.x0 + 0.5 * dt * (of.v0 + v)), gradients)
+    rate = deformation_gradient(repeated_at_points(count, v), gradients)
     if turns is None:
-        C = K = convex_stiffness(law, F, of.rotations, lame)
+        K = convex_stiffness(law, F, of.rotations, lame)
+        damped = (K @ rate.reshape(-1, 9, 1)).reshape(-1, 3, 3)
     else:
-        C, K = stiffness_in_search(law, F, of.rotations, lame, repeated_at_points(count, turns))
-    rate = deformation_gradient(repeated_at_points(count, v), gradients).reshape(-1, 9, 1)
-    P = law.stress(F, of.rotations, lame) + wide(damping) * (C @ rate).reshape(-1, 3, 3)
+        K, damped = stiffness_in_search(law, F, of.rotations, lame, repeated_at_points(count, turns), rate)
+    P = law.stress(F, of.rotations, lame) + wide(damping) * damped
     change = (v - of.v0) / dt + wide(numbers.mass_damping) * v
     momentum = mass_times(kind, numbers.mass, change)
     of_mass = wide((1.0 / dt + numbers.mass_damping) * numbers.mass / kind.mass_unit)
@@ -146,7 +147,7 @@ def calc_element_equation(
     potential = None
     if turns is not None:
         density = 2.0 / dt * law.energy_density(F, of.rotations, lame)
-        density = density + 0.5 * damping * jnp.sum(rate * (C @ rate), axis=(1, 2))
+        density = density + 0.5 * damping * jnp.sum(rate * damped, axis=(1, 2))
         of_masses = (v - of.v0) * mass_times(kind, numbers.mass, v - of.v0) / dt
         of_masses = of_masses + v * mass_times(kind, numbers.mass_damping * numbers.mass, v)
         potential = sum_of_points(count, volume * density) + 0.5 * jnp.sum(of_masses, axis=(1, 2))

@@ -4,16 +4,18 @@ F = R S, with a rotation R and a symmetric S; where det F < 0, the smallest sing
 does not reflect, as in Drake. Matrices are (*m, 3, 3) for m elements.
 """
 
+import itertools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.spatial import safe_sqrt
 
-SWEEPS = 7  # of Jacobi's method, which converges quadratically: one more than the worst matrices tried need in f64
+MOST_SWEEPS = 7  # of Jacobi's method, which converges quadratically: one more than the worst matrices need in f64
+ORTHOGONAL = 8.0  # in units of eps: the cosine of two columns that need no rotation
 
 
 class SingularFactors(NamedTuple):
@@ -46,31 +48,49 @@ def singular_factors(F: Float[Array, "*m 3 3"]) -> SingularFactors:
 def orthogonal_columns(F: Float[Array, "m 3 3"]) -> tuple[list[Float[Array, "3 m"]], list[Float[Array, "3 m"]]]:
     """Columns of F V, which are orthogonal to each other, and those of the rotation V.
 
-    One-sided Jacobi rotations of two columns at a time (Golub and Van Loan, Matrix Computations, section 8.6).
-    Components come first, and elements last.
+    One-sided Jacobi rotations of two columns at a time, sweep after sweep, until all pairs are orthogonal (Golub and
+    Van Loan, Matrix Computations, section 8.6). Components come first, and elements last.
     """
     both = jnp.concatenate([F, jnp.broadcast_to(jnp.eye(3, dtype=F.dtype), F.shape)], axis=1).transpose(2, 1, 0)
+    most = (ORTHOGONAL * float(jnp.finfo(F.dtype).eps)) ** 2
 
-    def rotate(_: int, carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        p, q, r, turn = carry  # columns of F V above those of V, and the rotation of the first two
-        c, s = turn
-        p, q, r = s * p + c * q, r, c * p - s * q  # the pairs (0, 1), (1, 2), (2, 0) follow each other
-        return p, q, r, jacobi_turn(p[:3], q[:3])
+    def is_left(carry: tuple) -> Bool[Array, ""]:
+        count, columns = carry
+        rough = [dot(p, q) ** 2 > most * dot(p, p) * dot(q, q) for p, q in itertools.combinations(columns, 2)]
+        return jnp.any(rough[0] | rough[1] | rough[2]) & (count < MOST_SWEEPS)
 
-    p, q, r = both
-    p, q, r, _ = lax.fori_loop(0, 3 * SWEEPS, rotate, (p, q, r, jacobi_turn(p[:3], q[:3])))
-    return [p[:3], q[:3], r[:3]], [p[3:], q[3:], r[3:]]
+    def sweep(carry: tuple) -> tuple:
+        count, columns = carry
+        columns = list(columns)
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            (p, q), (c, s) = (columns[i], columns[j]), jacobi_turn(columns[i], columns[j])
+            columns[i], columns[j] = c * p - s * q, s * p + c * q
+        return count + 1, tuple(columns)
+
+    _, columns = lax.while_loop(is_left, sweep, (jnp.zeros((), jnp.int32), tuple(both)))
+    return [x[:3] for x in columns], [x[3:] for x in columns]
 
 
-def jacobi_turn(p: Float[Array, "3 m"], q: Float[Array, "3 m"]) -> Float[Array, "2 m"]:
-    """Cosine and sine of the rotation after which c p - s q and s p + c q are orthogonal."""
-    off = jnp.sum(p * q, axis=0)
-    half = 0.5 * (jnp.sum(q * q, axis=0) - jnp.sum(p * p, axis=0))
-    is_zero = off == 0.0
-    size = jnp.abs(half) + safe_sqrt(half * half + off * off)
-    t = jnp.where(is_zero, 0.0, jnp.where(half >= 0.0, off, -off) / jnp.where(is_zero, 1.0, size))
+def dot(p: Float[Array, "_ m"], q: Float[Array, "_ m"]) -> Float[Array, " m"]:
+    """Products of vectors that are the first three components."""
+    return p[0] * q[0] + p[1] * q[1] + p[2] * q[2]
+
+
+def jacobi_turn(p: Float[Array, "_ m"], q: Float[Array, "_ m"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Cosine and sine of the rotation after which c p - s q and s p + c q are orthogonal in three components."""
+    off = dot(p, q)  # which kernels may compute twice and round in two ways: t is as small as either
+    half = 0.5 * (dot(q, q) - dot(p, p))
+    size = jnp.abs(half) + length(half, off)
+    t = jnp.where(half >= 0.0, off, -off) / jnp.where(size == 0.0, 1.0, size)
     c = 1.0 / safe_sqrt(1.0 + t * t)
-    return jnp.stack([c, t * c])
+    return c, t * c
+
+
+def length(a: Float[Array, " m"], b: Float[Array, " m"]) -> Float[Array, " m"]:
+    """Length of the vector (a, b), also where squares would vanish."""
+    larger, smaller = jnp.maximum(jnp.abs(a), jnp.abs(b)), jnp.minimum(jnp.abs(a), jnp.abs(b))
+    share = smaller / jnp.where(larger == 0.0, 1.0, larger)
+    return larger * jnp.sqrt(1.0 + share * share)
 
 
 def unit_or(v: Float[Array, "3 m"], other: Float[Array, "3 #m"]) -> Float[Array, "3 m"]:

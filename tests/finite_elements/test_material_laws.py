@@ -64,9 +64,12 @@ def test_the_positive_part_of_the_stiffness(name: str) -> None:
     turned = (vectors * np.abs(values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
     turns = jnp.arange(len(F_ALL)) % 2 == 0
     expected = np.where(turns[:, None, None], turned, expected)
-    both = stiffness_in_search(law, F_ALL, R, LAME, turns)
-    for ours, theirs in zip(both, (found, expected), strict=True):
-        assert np.abs((ours - theirs) / scale).max() < 1e-12
+    dF = jnp.array(rng.normal(size=F_ALL.shape))
+    stiffness, along = stiffness_in_search(law, F_ALL, R, LAME, turns, dF)
+    assert np.abs((stiffness - expected) / scale).max() < 1e-12
+    assert (
+        np.abs((along.reshape(-1, 9) - np.einsum("mab,mb->ma", found, dF.reshape(-1, 9))) / scale[:, 0]).max() < 1e-11
+    )
     if not law.is_linear:
         assert values.min() < -0.1  # something was dropped
 
@@ -126,6 +129,8 @@ def test_singular_factors_and_rotations_with_all_derivatives_finite() -> None:
         return jax.jvp(jax.grad(lambda F: jnp.sum(jnp.sin(rotation_factor(F)))), (F,), (jnp.ones_like(F),))[1]
 
     assert np.isfinite(twice(F)).all()
+    tiny = F.astype(jnp.float32) @ jnp.diag(jnp.float32([1e-2, 1e-12, 1e-20]))  # whose squares vanish
+    assert all(np.isfinite(x).all() for x in singular_factors(tiny))
     dF, h = jnp.array(rng.normal(size=F_ALL.shape)), 1e-6
     differences = (rotation_factor(F_ALL + h * dF) - rotation_factor(F_ALL - h * dF)) / (2 * h)
     np.testing.assert_allclose(jax.jvp(rotation_factor, (F_ALL,), (dF,))[1], differences, rtol=1e-6, atol=1e-7)
