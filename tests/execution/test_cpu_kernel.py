@@ -69,6 +69,25 @@ def test_only_known_operations_are_let_in(name: str) -> None:
     assert not kernels(own(CALLS[name]), X)[0]
 
 
+@pytest.mark.parametrize("name", ["product", "sort", "scatter", "factor", "branch"])
+def test_calls_of_libraries_are_found_before_a_program_is_lowered(name: str) -> None:
+    """Else its functions are lowered twice, and the first ones stay in the program."""
+    calls = jax.jit(own(lambda x: CALLS[name](jnp.tan(x)))).lower(X).as_text()
+    assert calls.count("stablehlo.tan") + calls.count("chlo.tan") == 1
+
+
+def test_what_only_derivatives_of_a_solve_call_keeps_no_program_from_being_a_kernel() -> None:
+    A = jnp.eye(4) + 0.1 * jnp.ones((4, 4))
+
+    def solve(b: jax.Array) -> jax.Array:
+        return lax.custom_linear_solve(lambda x: A @ x, b, lambda _, b: lax.fori_loop(0, 9, halfway, b), symmetric=True)
+
+    def halfway(_: int, x: jax.Array) -> jax.Array:
+        return x - 0.1 * x
+
+    assert kernels(own(solve), X[0])[0]
+
+
 def test_inner_functions_may_be_kernels_where_the_outer_cannot() -> None:
     def outer(x: jax.Array) -> jax.Array:
         return jnp.sort(for_worlds(rolled, x), axis=1)

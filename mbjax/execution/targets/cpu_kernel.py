@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.core import ShapedArray
-from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, jaxpr_as_fun, jaxprs_in_params
 from jax.interpreters import batching, mlir, partial_eval
 
 from .cpu_kernel_marks import constant, mark
@@ -28,6 +28,8 @@ from .gpu_kernels import is_world_a_thread
 from .manual_axes import varying_as
 from .platform_rules import register_by_platform
 
+LIBRARIES = ("dot_general", "sort", "scatter", "top_k", "cond", "cholesky", "triangular_solve", "lu", "qr", "eigh", "svd")
+"""Beginnings of the names of primitives that no kernel takes."""
 TESTED = (0, 10), (0, 11), (0, 12)  # versions of JAX
 _in_kernel = contextvars.ContextVar("in_kernel", default=False)  # while tracing
 _is_final = contextvars.ContextVar("is_final", default=False)  # while leaving out what a kernel's results do not need
@@ -100,7 +102,7 @@ def lower_as_one_kernel(
     def as_xla_would(*args: jax.Array) -> list:
         return evaluate_kernel(*(args[i] for i in read))
 
-    if given and ctx.avals_out and not kernel.effects:
+    if given and ctx.avals_out and not kernel.effects and not calls_a_library(kernel.jaxpr, set()):
         token = _within_kernel.set(True)
         try:
             results = mlir.lower_fun(called, multiple_results=True)(with_functions_of_its_own(ctx), *args)
@@ -111,6 +113,27 @@ def lower_as_one_kernel(
             return results
         operation.erase()
     return mlir.lower_fun(default or as_xla_would, multiple_results=True)(ctx, *args)
+
+
+def calls_a_library(jaxpr: Jaxpr, seen: set[int]) -> bool:
+    """Whether a program holds an operation that no kernel takes, so that nothing is lowered in vain.
+
+    `seen` are programs that have been looked at. Operations that are not named here are found once they are lowered.
+    """
+    if id(jaxpr) in seen:
+        return False
+    seen.add(id(jaxpr))
+    if any(equation.primitive.name.startswith(LIBRARIES) for equation in jaxpr.eqns):
+        return True
+    inner = [x for equation in jaxpr.eqns for x in lowered_within(equation)]
+    return any(calls_a_library(x, seen) for x in inner)
+
+
+def lowered_within(equation: JaxprEqn) -> list[Jaxpr]:
+    """Programs that are lowered as parts of an equation; a linear solve also has others, for its derivatives."""
+    if equation.primitive.name == "custom_linear_solve":
+        return [equation.params["jaxprs"].solve.jaxpr]
+    return list(jaxprs_in_params(equation.params))
 
 
 def what_is_read(
