@@ -10,7 +10,7 @@ import jax
 import pytest
 
 from mbjax.execution.worlds import chunks
-from tests.tiers import is_quick
+from tests.tiers import is_quick, quick_name
 from tests.xla_options import FAST_TO_COMPILE
 
 # Most of the time is XLA's: programs that are not optimized compile in a quarter of it. Workers inherit what is set.
@@ -42,10 +42,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if is_quick(item.nodeid) != config.option.quick]
         items[:] = [item for item in items if is_quick(item.nodeid) == config.option.quick]
         config.hook.pytest_deselected(items=others)
+    if config.option.quick and (idle := names_without_a_test(items)):
+        raise pytest.UsageError(f"tests/tiers.py names what only the whole run has: {', '.join(idle)}")
     if config.option.trimmed:
         for item in items:
             for mark in item.iter_markers("whole_run"):
                 item.add_marker(pytest.mark.skip(reason=f"trimmed: {mark.args[0]}"))
+
+
+def names_without_a_test(items: list[pytest.Item]) -> list[str]:
+    """Names of the quick run all of whose tests here are left out as those of the whole run."""
+    runs: dict[str, list[bool]] = {}
+    for item in items:
+        is_left_out = any(item.iter_markers("whole_run"))
+        runs.setdefault(quick_name(item.nodeid) or "", []).append(not is_left_out)
+    return [name for name, run in runs.items() if not any(run)]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

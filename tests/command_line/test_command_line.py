@@ -121,6 +121,7 @@ def test_inspect_eliminates_mimics_where_asked(tmp_path, capsys) -> None:
     assert np.isfinite(targets).all()
 
 
+@pytest.mark.whole_run("the command that README begins with, which CI runs")
 def test_simulate_prints_gradients_and_writes_pictures(tmp_path, capsys) -> None:
     options = ["--duration", "0.3", "--time-step", "0.005", "--gradient-duration", "0.1", "--output", str(tmp_path)]
     assert main(["simulate", "pendulum", *options]) == 0

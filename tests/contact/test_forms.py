@@ -88,6 +88,7 @@ class PlainMatrices(AbstractContactForm):
         return NewtonMatrix(inertia_product, solver, lambda stiffness, b: solver(stiffness)(b))
 
 
+@pytest.mark.whole_run("every form of the matrix is the derivative of the residual")
 def test_another_form_is_one_more_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Velocities, forces and derivatives of a step of two balls that touch, as by the form of the table."""
     q = mbjax.default_state(balls()).q.at[jnp.array([6, 12, 13])].set(jnp.array([0.0995, 0.15, 0.18]))

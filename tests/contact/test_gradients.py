@@ -63,6 +63,7 @@ def step_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Arra
     return jnp.concatenate([after.q, after.v, 0.01 * outputs.contact_results.force.ravel()])
 
 
+@pytest.mark.whole_run("the size of the programs of a step with contact")
 def test_gradients_do_not_search_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of a rollout, whose steps are recomputed, holds the search once; it is marked by a sort."""
     model, (q, v) = two_balls(), state_of("slides")
@@ -133,6 +134,7 @@ def without_forward(f: Callable, *by: Any, step: np.ndarray) -> Gradients:
     return Gradients(reverse, reverse, np.asarray(differences), entry_names(by))
 
 
+@pytest.mark.whole_run("impacts' gradients, signed distances' derivatives, and the steps of surfaces by every number")
 def test_by_every_leaf_of_contact_and_the_state(request: pytest.FixtureRequest) -> None:
     """Each moves a step of sap, compliant or near-rigid, or the continuous plant.
 

@@ -29,7 +29,7 @@ def ball_on_ground(time_step: float = 0.005, approximation: str = "sap", **optio
 
 
 def test_derivatives_by_state_and_by_every_number() -> None:
-    """Forward = reverse = differences, of a step under SAP and of a continuous plant, by leaves of both geometries."""
+    """Forward = reverse = differences of a step by leaves of both geometries; whole run: of a continuous plant, too."""
     discrete, continuous = ball_on_ground(), ball_on_ground(0.0)
 
     def f(collision: mbjax.CollisionParameters, q: jax.Array, v: jax.Array) -> jax.Array:
@@ -37,15 +37,16 @@ def test_derivatives_by_state_and_by_every_number() -> None:
         state = mbjax.State(q, v, jnp.zeros(()))
         after, outputs = mbjax.step(stepped, state)
         contact = outputs.contact_results.surfaces[0]
-        vdot = mbjax.time_derivatives(moving, state)[1]
-        return jnp.concatenate([after.v, 0.01 * contact.spatial_force, contact.centroid, 0.01 * vdot])
+        of_step = [after.v, 0.01 * contact.spatial_force, contact.centroid]
+        return jnp.concatenate([*of_step, 0.01 * mbjax.time_derivatives(moving, state)[1]] if WHOLE_RUN else of_step)
 
     result = all_gradients(f, discrete.collision, Q, V, step=1e-6, forward=WHOLE_RUN)
     compare(result, tolerance=1e-5)
     moved = {
         name: np.abs(row).max() for name, row in zip(result.names, result.reverse.T, strict=True) if np.any(row != 0.0)
     }
-    for leaf in ("hydroelastic_modulus", "hunt_crossley_dissipation", "dynamic_friction", "relaxation_time", "size"):
+    of_continuous = ("hunt_crossley_dissipation",) if WHOLE_RUN else ()
+    for leaf in ("hydroelastic_modulus", "dynamic_friction", "relaxation_time", "size", *of_continuous):
         assert any(leaf in name for name in moved), leaf
 
 
@@ -66,7 +67,8 @@ def test_worlds_are_as_one_by_one() -> None:
         assert np.isnan(np.asarray(together[0][5])).any()
 
 
-@pytest.mark.parametrize("worlds", [pytest.param(2, marks=pytest.mark.whole_run("five worlds")), 5])
+@pytest.mark.whole_run("steps beside Drake's, and few worlds of other contacts")
+@pytest.mark.parametrize("worlds", [2, 5])
 def test_few_worlds_are_as_one_by_one(worlds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU takes few worlds in turn, by one kernel: values and derivatives by the modulus are those of each alone."""
     monkeypatch.setattr(chunks, "FEW_NUMBERS", FEW_NUMBERS)

@@ -95,6 +95,7 @@ OF_BOTH_PLANTS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.whole_run("the slopes of a bounce")
 @OF_BOTH_PLANTS
 def test_smoothing_is_felt_from_a_distance_and_where_surfaces_just_touch(time_step: float) -> None:
     """The force k δ² / (4 φ) of the law, in the step and in the continuous plant; its slope and that by δ.
@@ -156,6 +157,7 @@ def test_gradient_through_an_elastic_bounce(k: float) -> None:
     np.testing.assert_allclose(slopes[0, 0], -1.0, atol=0.02)
 
 
+@pytest.mark.whole_run("one bounce, with friction and without")
 def test_gradient_through_billiards() -> None:
     """G31: x1 = 0, v1 = 1 meets x2 = 0.52, r = 0.1, T = 1; d x2(T) / d(x1, x2, v1, v2) = (1, 0, 1, 0)."""
     far = 5.0  # from the wall

@@ -97,7 +97,8 @@ def test_a_list_gives_what_all_points_give(law: str) -> None:
     assert relative_error(*alone_and_together(robot(discrete_contact_approximation=law))) < 1e-10
 
 
-@pytest.mark.parametrize("kind", ["bodies", pytest.param("trees", marks=pytest.mark.whole_run("one world of them"))])
+@pytest.mark.whole_run("worlds of surfaces have pairs of their own")
+@pytest.mark.parametrize("kind", ["bodies", "trees"])
 def test_worlds_of_a_batch_have_lists_of_their_own(
     kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -171,6 +172,7 @@ def test_the_list_has_the_points_that_act(shape: Any) -> None:
     assert max(counts) > 3
 
 
+@pytest.mark.whole_run("derivatives of all points, and the forces of those that are listed")
 def test_derivatives_are_those_of_all_points(request: pytest.FixtureRequest) -> None:
     """Values and tangents of one world, by state and friction, as of a batch; whole run: reverse, differences too."""
     model = robot()

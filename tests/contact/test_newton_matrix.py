@@ -86,6 +86,7 @@ def test_contacts_do_what_their_jacobian_says() -> None:
     assert not paths.is_A.all()
 
 
+@pytest.mark.whole_run("contacts with the ground do what their Jacobian says")
 def test_contacts_between_any_two_bodies_do_what_their_jacobian_says() -> None:
     """Boxes and balls of three trees: of one branch, of two, of two trees, and with the ground."""
     paths = compare_with_jacobian(three_trees())

@@ -58,6 +58,7 @@ def simulated(model, state, law, time):
     )(model, state)
 
 
+@pytest.mark.whole_run("efforts stay finite, and controllers of whole bodies")
 def test_computed_torque_follows_a_trajectory() -> None:
     """On it to 1e-6; beside it the error decays as the critically damped oscillator's does."""
     model = arm()
@@ -122,6 +123,7 @@ def cartesian(model, state, X, **given):
     )
 
 
+@pytest.mark.whole_run("computed torque, and finite efforts at singularities")
 def test_cartesian_impedance_yields_by_its_stiffness_to_a_push_of_1_newton() -> None:
     """The frame comes to rest where K e balances the push, whatever the posture pulls at."""
     model = arm()

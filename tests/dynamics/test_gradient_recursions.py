@@ -55,11 +55,10 @@ def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
 
 TREES = ["quadruped", "constant hinge maps", "many branches of every kind"]
 MORE_TREES = ["one direction a joint", "many branches", "humanoid"]
-WITH_GRAVITY = pytest.mark.whole_run("many branches of every kind")
+WITH_GRAVITY = pytest.mark.whole_run("reverse, forward and differences agree, below")
 WEIGHTLESS = pytest.mark.whole_run("gravity, which adds to it, and sums without kernels in test_recursions.py")
 CASES = [
-    ("many branches of every kind", True),
-    *(pytest.param(tree, True, marks=WITH_GRAVITY) for tree in TREES if tree != "many branches of every kind"),
+    *(pytest.param(tree, True, marks=WITH_GRAVITY) for tree in TREES),
     *(pytest.param(tree, False, marks=WEIGHTLESS) for tree in TREES),
     *(pytest.param(tree, gravity, marks=G1) for tree in MORE_TREES for gravity in (True, False)),
 ]

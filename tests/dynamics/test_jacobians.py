@@ -105,7 +105,7 @@ FORWARD = mbjax.forward_dynamics, forward_dynamics_derivatives
     [
         pytest.param("every joint", INVERSE, marks=pytest.mark.whole_run("forward dynamics has the same columns")),
         pytest.param("every joint", FORWARD, marks=pytest.mark.whole_run("a tree of joints whose directions move")),
-        ("elements", FORWARD),
+        pytest.param("elements", FORWARD, marks=pytest.mark.whole_run("force elements in one pass")),
     ],
 )
 def test_equal_those_of_jax(name: str, functions: tuple) -> None:

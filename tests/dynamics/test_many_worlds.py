@@ -92,7 +92,7 @@ def largest_errors(found, expected) -> dict:
 @pytest.mark.parametrize(
     ("name", "worlds"),
     [
-        ("constant hinge maps", TWO_CHUNKS),
+        pytest.param("constant hinge maps", TWO_CHUNKS, marks=WHOLE),
         pytest.param("constant hinge maps", ONE_CHUNK, marks=WHOLE),
         pytest.param("every joint", TWO_CHUNKS, marks=WHOLE),
         pytest.param("many branches", 250, marks=WHOLE),

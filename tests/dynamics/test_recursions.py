@@ -174,6 +174,7 @@ def test_trees_of_one_kind(kind: str) -> None:
     assert largest_error(((R_WB.reshape(-1, 3, 3), p_WB), M), ways["sums"]) < 1e-12
 
 
+@pytest.mark.whole_run("each case with kernels")
 def test_sums_where_there_are_no_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on other devices: public functions with forces and without, their gradients, and of worlds, to rounding."""
     model, q, v, _, tau, weight, _ = case("constant hinge maps")

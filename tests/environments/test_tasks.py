@@ -164,7 +164,12 @@ TASKS: dict[str, tuple[Callable[[], AbstractEnvironment], Callable]] = {
 }
 
 
-@pytest.mark.parametrize("name", TASKS)
+OTHERS = pytest.mark.whole_run("a cart-pole, an ant, a quadruped and a hand")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=OTHERS if name in ("hopper", "arm") else ()) for name in TASKS]
+)
 def test_rewards_ends_and_observations(name: str) -> None:
     made, formula = TASKS[name]
     env = made()
@@ -187,6 +192,7 @@ def test_rewards_ends_and_observations(name: str) -> None:
         before = after
 
 
+@pytest.mark.whole_run("rewards, ends and observations of the tasks")
 def test_a_task_that_reads_no_ports_moves_as_steps_do(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

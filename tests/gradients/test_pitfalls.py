@@ -165,6 +165,7 @@ def test_G32_free_fall_and_G33_no_spurious_rotation() -> None:
     assert np.abs(jacobian["w"][1:4]).max() < 1.0
 
 
+@pytest.mark.whole_run("single precision stays single")
 def test_G34_cart_pole_in_single_precision_and_G36_gradients_that_repeat() -> None:
     """Under 100 random controls; called twice; whole run: with checkpoints, 10 by 10 steps."""
     path = mbjax.reference_models.path("cart_pole")

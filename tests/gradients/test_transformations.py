@@ -46,6 +46,7 @@ def controlled_step(model: mbjax.MultibodyModel, qv: jax.Array) -> jax.Array:
     return jnp.concatenate([after.q, after.v, outputs.net_actuation])
 
 
+@pytest.mark.whole_run("every leaf of a saturated step, a bad world beside it, one compilation")
 def test_g50_every_transformation_of_a_saturated_step() -> None:
     """Forward, reverse, jvp, vjp, linearize and Hessian, and inside scan and cond, where the branch is taken or not."""
     x, dx = jnp.array([0.3, -0.2, 0.5, 0.1]), jnp.array([0.2, 0.1, -0.3, 0.4])
@@ -302,6 +303,7 @@ def test_outside_jit_the_first_call_compiles_one_program_and_the_second_none(req
     assert not wrong, f"programs at the first and at the second call: {wrong}"
 
 
+@pytest.mark.whole_run("new numbers never recompile")
 def test_new_numbers_outside_jit_compile_nothing(request: pytest.FixtureRequest) -> None:
     """Of the model, the state and forces, lists of them too, and of their transformations.
 

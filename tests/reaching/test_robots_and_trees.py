@@ -44,6 +44,7 @@ def test_every_kind_of_joint_moves_and_keeps_its_limits(tree: mbjax.MultibodyMod
         np.testing.assert_allclose(reached.rotation, X_WB.rotation, atol=1e-7)
 
 
+@pytest.mark.whole_run("derivatives are those of differences")
 def test_jacobians_in_closed_form_are_those_of_differentiation() -> None:
     from mbjax.kinematics import calc_position_kinematics
     from mbjax.reaching.residual_rows import rows_by_differentiation, rows_of

@@ -239,6 +239,7 @@ def at_height(z: float) -> mbjax.RigidTransform:
     return mbjax.RigidTransform(jnp.eye(3), jnp.array([0.0, 0.0, z]))
 
 
+@pytest.mark.whole_run("batches of two bodies that touch")
 def test_batches_equal_single_worlds_and_a_bad_world_harms_no_other() -> None:
     model = held_bar(foam("neo_hookean"), (1, 1, 1)).finalize()
     states = [moving_state(model, seed=seed) for seed in range(3)]
@@ -397,7 +398,7 @@ def test_action_equals_reaction_and_constraints_beside_stay_apart() -> None:
     np.testing.assert_allclose(X_WB.rotation @ swing, needed + of_link, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("has_joint", [False, True])
+@pytest.mark.parametrize("has_joint", [pytest.param(False, marks=pytest.mark.whole_run("one on a joint")), True])
 def test_nodes_fixed_to_the_world_stay_nearly_as_behind_a_wall(has_joint: bool) -> None:
     """Near-rigid: the bar sags as one behind a wall; with and without rigid bodies that move."""
     plant = mbjax.MultibodyPlant(DT)

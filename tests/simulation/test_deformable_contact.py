@@ -163,13 +163,8 @@ def with_numbers_in_contact(model: mbjax.MultibodyModel, numbers: Any) -> mbjax.
     return dataclasses.replace(model, deformables=deformables, collision=collision, parameters=parameters)
 
 
-@pytest.mark.parametrize(
-    ("approximation", "law"),
-    [
-        ("sap", "linear_corotated"),
-        pytest.param("similar", "neo_hookean", marks=pytest.mark.whole_run("sap stands for it")),
-    ],
-)
+@pytest.mark.whole_run("gradients of a half-space and of two bodies that touch")
+@pytest.mark.parametrize(("approximation", "law"), [("sap", "linear_corotated"), ("similar", "neo_hookean")])
 def test_derivatives_of_steps_with_contact(approximation: str, law: str) -> None:
     """Of a block that a ball lies on, which slides over the ground, by the state and by the numbers of both sides."""
     plant = ground_plant(approximation)
@@ -196,6 +191,7 @@ def test_derivatives_of_steps_with_contact(approximation: str, law: str) -> None
     check(loss, (numbers_in_contact(model), state), 1e-6, h=2e-6)
 
 
+@pytest.mark.whole_run("gradients through contact, and second derivatives without it")
 def test_hessian_vector_products_of_a_step_with_contact() -> None:
     """By the nodes' positions and velocities, beside differences of gradients."""
     plant = ground_plant()
@@ -259,9 +255,10 @@ def gripper(dtype: Any = None, **more: Any) -> tuple[Any, float]:
     return model, 9.81 * (0.7 + 2 * 500.0 * 0.02 * 0.03**2)
 
 
+@pytest.mark.whole_run("padded fingers press a box as in Drake")
 @pytest.mark.parametrize(
     ("dtype", "max_contacts"),
-    [(None, None), pytest.param(jnp.float32, 8, marks=pytest.mark.whole_run("double precision stands for it"))],
+    [(None, None), (jnp.float32, 8)],
 )
 def test_soft_pads_lift_a_box(dtype: Any, max_contacts: int | None) -> None:
     """Beside joint limits, a coupler, actuators, and contact of the box with the table at points."""
@@ -315,6 +312,7 @@ def test_a_block_at_rest_takes_few_iterations_and_points_without_slots_are_count
     assert bool(jnp.all(jnp.isfinite(fewer.force)))
 
 
+@pytest.mark.whole_run("batches of two bodies that touch")
 def test_batches_with_contact_equal_single_worlds_and_a_bad_world_harms_no_other() -> None:
     model, state = block_and_ball("sap", 0.5)
     state = mbjax.rollout(model, state, num_steps=20).final_state

@@ -82,6 +82,7 @@ def test_derivatives_of_a_step_by_every_number_and_the_state(law: str) -> None:
     check_step(model, dataclasses.replace(state, nodes=mbjax.NodeState(position, velocity)))
 
 
+@pytest.mark.whole_run("the rest state of linear elements")
 def test_a_rest_state_and_its_derivatives() -> None:
     model = held_bar(foam("stable_neo_hookean"), (2, 1, 1), elements="quadratic").finalize()
 
@@ -109,6 +110,7 @@ def fixed_and_held(whole: bool) -> Any:
     return plant.finalize()
 
 
+@pytest.mark.whole_run("each kind alone, and batches of linear elements")
 def test_bodies_of_both_kinds_move_as_each_alone_also_in_batches_and_single_precision() -> None:
     both, alone = fixed_and_held(True), fixed_and_held(False)
     state, plain = mbjax.default_state(both), mbjax.default_state(alone)

@@ -34,6 +34,7 @@ def stage(active: bool) -> dict:
     return {"active": jnp.full(3, active), "begins": jnp.zeros(3, bool)}
 
 
+@pytest.mark.whole_run("gradients of the wrench cone")
 def test_a_foot_bears_the_weight_below_the_centre_of_mass(standing):
     model, dynamics, foot = standing
     vdot, force = dynamics.solve(model, at(model), jnp.zeros(0), stage(True))

@@ -80,6 +80,7 @@ def test_the_friction_pyramid_and_the_force_are_those_of_the_contact(bead, dynam
         to.ContactForce(dynamics, jnp.zeros(2))(bead, state, EFFORT, stage(True, False))
 
 
+@pytest.mark.whole_run("a guess of a pendulum, which holds what it can")
 def test_a_quasi_static_guess_stands_on_its_contacts_and_hovers_without(bead, dynamics):
     stages = to.contact_schedule([[True], [True], [False], [False]])
     problem = to.Problem(
@@ -91,6 +92,7 @@ def test_a_quasi_static_guess_stands_on_its_contacts_and_hovers_without(bead, dy
     np.testing.assert_allclose(efforts, [[0, 0, 0], [0, 0, 0], [0, 0, MASS * 9.81]], atol=1e-7)
 
 
+@pytest.mark.whole_run("gradients of the wrench cone")
 @pytest.mark.parametrize("force", [[0.0, 0.0, MASS * 9.81], [3.0, -4.0, 1.5]], ids=["none", "some"])
 def test_gradients_of_the_cone(bead, dynamics, force):
     """Also where the contact bears nothing: the cone's tip is smooth in squares."""

@@ -41,6 +41,7 @@ def test_derivatives_by_the_length_and_by_all_else_are_those_of_the_step(slider)
     np.testing.assert_allclose(closed.B, differentiated.B, atol=1e-12)
 
 
+@pytest.mark.whole_run("derivatives by the length of steps")
 def test_the_shortest_time_is_that_of_full_efforts_and_given_lengths_are_kept(slider):
     """One program for both. Without damping full push and full brake of short steps would take 2 √(d m / f) s."""
     free = problem_of(slider, to.FreeSteps(jnp.full(STEPS, 0.01), jnp.full(STEPS, 0.4)), to.Duration(), to.Effort(1e-2))

@@ -57,6 +57,7 @@ def assert_equal(found, expected):
         np.testing.assert_allclose(one, other, atol=1e-11 * float(jnp.max(jnp.abs(other), initial=1.0)))
 
 
+@pytest.mark.whole_run("goals that are data of steps go the same way; gradients of cones")
 def test_costs_and_constraints_of_contact_forces():
     """With both contacts, one that begins by an impulse, and one alone."""
     stages = to.contact_schedule([[True, False], [True, True], [False, True], [False, True]])
