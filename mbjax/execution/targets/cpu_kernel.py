@@ -28,9 +28,9 @@ from .gpu_kernels import is_world_a_thread
 from .manual_axes import varying_as
 from .platform_rules import register_by_platform
 
-LIBRARIES = ("dot_general", "sort", "scatter", "top_k", "cond", "cholesky", "triangular_solve", "lu", "qr", "eigh", "svd")
-"""Beginnings of the names of primitives that no kernel takes."""
 TESTED = (0, 10), (0, 11), (0, 12)  # versions of JAX
+LIBRARIES = ("dot_general", "sort", "scatter", "top_k", "cond", "cholesky", "triangular", "lu", "qr", "eigh", "svd")
+"""Beginnings of the names of primitives that no kernel takes."""
 _in_kernel = contextvars.ContextVar("in_kernel", default=False)  # while tracing
 _is_final = contextvars.ContextVar("is_final", default=False)  # while leaving out what a kernel's results do not need
 _within_kernel = contextvars.ContextVar("within_kernel", default=False)  # while lowering
