@@ -52,10 +52,15 @@ def check_files(options: argparse.Namespace, console: Console) -> bool:
     else:
         for finding in shown:
             console.print(str(finding), markup=False, soft_wrap=True)
-        hidden = "" if options.all or not count[INFO] else f", {count[INFO]} entries on what is not used (--all)"
-        files = f"{len(options.file)} file{'' if len(options.file) == 1 else 's'}"
-        console.print(f"{files}: {count[ERROR]} errors, {count[WARNING]} warnings{hidden}", markup=False)
+        hidden = "" if options.all or not count[INFO] else f", {count[INFO]} on what is not used (--all)"
+        files, errors = counted(len(options.file), "file"), counted(count[ERROR], "error")
+        console.print(f"{files}: {errors}, {counted(count[WARNING], 'warning')}{hidden}", markup=False)
     return not count[ERROR] and not (options.strict and count[WARNING])
+
+
+def counted(count: int, what: str) -> str:
+    """A count with its noun."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def find_all(file: Path, options: argparse.Namespace) -> Iterator[Finding]:

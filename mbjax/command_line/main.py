@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console, errors = Console(highlight=False, width=output_width()), Console(stderr=True, highlight=False)
     try:
         if options.command == "check":
-            options.file = [find_model_file(name) for name in options.file]
+            options.file = [file_to_check(name) for name in options.file]
         elif options.command != "doctor":
             options.file = find_model_file(options.file)
         options.package_map = parse_packages(getattr(options, "package", ()))
@@ -244,6 +244,14 @@ def run(options: argparse.Namespace, console: Console) -> int:
     else:
         simulate_model(options, console)
     return EXIT_OK
+
+
+def file_to_check(name: str) -> Path:
+    """The path of a file, or of a robot by name; where there is none, the name, which is what is wrong with it."""
+    try:
+        return find_model_file(name)
+    except FileNotFoundError:
+        return Path(name)
 
 
 def find_model_file(name: str) -> Path:

@@ -73,9 +73,16 @@ def describe(model: MultibodyModel, numbers: State | Outputs | ContactResults | 
     else:
         raise ModelError(
             "describe: takes a State, Outputs, ContactResults or Trajectory of the model, got "
-            f"{type(numbers).__name__}. Make arrays q and v a State(q, v); print(model) shows the model itself."
+            f"{type(numbers).__name__}. {way_out(numbers)}"
         )
     return Description(blocks)
+
+
+def way_out(numbers: Any) -> str:
+    """How to look at what `describe` does not take."""
+    if hasattr(numbers, "states"):
+        return f"Describe its states: describe(model, x.states); print(x) shows the {type(numbers).__name__} x itself."
+    return "Make arrays q and v a State(q, v); print(model) shows the model itself."
 
 
 def describe_state(model: MultibodyModel, state: State, vdot: Array | None = None) -> list[Block]:

@@ -29,7 +29,16 @@ def test_an_error_has_its_line(write, capsys):
     assert main(["check", file]) == 1
     first, last = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{file}:3: error: two links are named 'a'")
-    assert last == "1 file: 1 errors, 0 warnings"
+    assert last == "1 file: 1 error, 0 warnings"
+
+
+def test_a_missing_file_is_one_error_of_several_files(write, capsys):
+    assert main(["check", "quadrupe", write(GOOD), write('<link name="a"/>\n<link name="a"/>', "twice.urdf")]) == 1
+    missing, twice, last = capsys.readouterr().out.splitlines()
+    assert missing.startswith("quadrupe: error: there is no such file")
+    assert "Did you mean 'quadruped'?" in missing
+    assert "two links are named 'a'" in twice
+    assert last == "3 files: 2 errors, 0 warnings"
 
 
 def test_warnings_pass_unless_strict(write, capsys):
@@ -47,7 +56,7 @@ def test_warnings_pass_unless_strict(write, capsys):
 def test_what_is_not_used_is_shown_if_asked(write, capsys):
     file = write(GOOD + "\n<gazebo/>")
     assert main(["check", file]) == 0
-    assert "1 entries on what is not used (--all)" in capsys.readouterr().out
+    assert "0 warnings, 1 on what is not used (--all)" in capsys.readouterr().out
     assert main(["check", file, "--all"]) == 0
     assert f"{file}:3: info: <gazebo>: ignored: settings of the Gazebo simulator" in capsys.readouterr().out
 

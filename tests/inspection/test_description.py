@@ -1,6 +1,7 @@
 """`describe`: numbers by name, with units; of one world, of many, and while they are traced."""
 
 import functools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -110,5 +111,8 @@ def test_what_cannot_be_described() -> None:
     model = sledge()
     with pytest.raises(mbjax.ModelError, match=r"takes a State, Outputs, ContactResults or Trajectory .* got ndarray"):
         mbjax.describe(model, np.zeros(3))  # pyright: ignore[reportArgumentType]
+    plan = types.SimpleNamespace(states=mbjax.default_state(model))
+    with pytest.raises(mbjax.ModelError, match=r"Describe its states: describe\(model, x\.states\)"):
+        mbjax.describe(model, plan)  # pyright: ignore[reportArgumentType]
     with pytest.raises(mbjax.ModelError, match=r"state\.q has 2 number\(s\), the model needs 9: is it of this model"):
         mbjax.describe(model, mbjax.State(jnp.zeros(2), jnp.zeros(8)))
