@@ -56,7 +56,10 @@ def orthogonal_columns(F: Float[Array, "m 3 3"]) -> tuple[list[Float[Array, "3 m
 
     def is_left(carry: tuple) -> Bool[Array, ""]:
         count, columns = carry
-        rough = [dot(p, q) ** 2 > most * dot(p, p) * dot(q, q) for p, q in itertools.combinations(columns, 2)]
+        rough = [
+            product_of_images(p, q) ** 2 > most * product_of_images(p, p) * product_of_images(q, q)
+            for p, q in itertools.combinations(columns, 2)
+        ]
         return jnp.any(rough[0] | rough[1] | rough[2]) & (count < MOST_SWEEPS)
 
     def sweep(carry: tuple) -> tuple:
@@ -71,22 +74,22 @@ def orthogonal_columns(F: Float[Array, "m 3 3"]) -> tuple[list[Float[Array, "3 m
     return [x[:3] for x in columns], [x[3:] for x in columns]
 
 
-def dot(p: Float[Array, "_ m"], q: Float[Array, "_ m"]) -> Float[Array, " m"]:
-    """Products of vectors that are the first three components."""
+def product_of_images(p: Float[Array, "_ m"], q: Float[Array, "_ m"]) -> Float[Array, " m"]:
+    """Scalar products of images, the first three components."""
     return p[0] * q[0] + p[1] * q[1] + p[2] * q[2]
 
 
 def jacobi_turn(p: Float[Array, "_ m"], q: Float[Array, "_ m"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
     """Cosine and sine of the rotation after which c p - s q and s p + c q are orthogonal in three components."""
-    off = dot(p, q)  # which kernels may compute twice and round in two ways: t is as small as either
-    half = 0.5 * (dot(q, q) - dot(p, p))
-    size = jnp.abs(half) + length(half, off)
+    off = product_of_images(p, q)  # which kernels may compute twice and round in two ways: t is as small as either
+    half = 0.5 * (product_of_images(q, q) - product_of_images(p, p))
+    size = jnp.abs(half) + length_of_two(half, off)
     t = jnp.where(half >= 0.0, off, -off) / jnp.where(size == 0.0, 1.0, size)
     c = 1.0 / safe_sqrt(1.0 + t * t)
     return c, t * c
 
 
-def length(a: Float[Array, " m"], b: Float[Array, " m"]) -> Float[Array, " m"]:
+def length_of_two(a: Float[Array, " m"], b: Float[Array, " m"]) -> Float[Array, " m"]:
     """Length of the vector (a, b), also where squares would vanish."""
     larger, smaller = jnp.maximum(jnp.abs(a), jnp.abs(b)), jnp.minimum(jnp.abs(a), jnp.abs(b))
     share = smaller / jnp.where(larger == 0.0, 1.0, larger)
