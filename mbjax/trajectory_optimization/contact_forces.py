@@ -1,6 +1,6 @@
 """Costs and constraints of contact forces in scheduled steps: forces themselves, friction cones and pyramids."""
 
-from collections.abc import Callable
+import abc
 
 import equinox as eqx
 import jax
@@ -17,31 +17,42 @@ from .slopes import Slopes
 from .weights import weight_of
 
 
-def force_of_step(
-    dynamics: ScheduledContacts,
-    model: MultibodyModel,
-    state: State,
-    effort: Array,
-    stage: dict[str, Array],
-    motion: StepMotion | None,
-) -> Float[Array, " rows"]:
-    """Contact forces of a step, after the impulse of contacts that begin with it; read of its motion where known."""
-    return (dynamics.motion(model, state, effort, stage) if motion is None else motion).force
+class AbstractForceTerm(eqx.Module):
+    """A residual, or values of a constraint, of the contact forces of a scheduled step alone: of running steps."""
+
+    dynamics: eqx.AbstractVar[ScheduledContacts]
+
+    @abc.abstractmethod
+    def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, "_"]:
+        """The numbers as a function of the forces of all rows, in N."""
+
+    def __call__(
+        self,
+        model: MultibodyModel,
+        state: State,
+        effort: Array,
+        stage: dict[str, Array],
+        motion: StepMotion | None = None,
+    ) -> Float[Array, "_"]:
+        """The numbers at a step, whose motion is computed where it is not given.
+
+        Forces are those after the impulse of contacts that begin with the step.
+        """
+        motion = self.dynamics.motion(model, state, effort, stage) if motion is None else motion
+        return self.of_force(motion.force, stage)
+
+    def slopes(
+        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
+    ) -> list[Slopes] | None:
+        """The numbers with their Jacobians, by those of the forces; None where these are unknown."""
+        if motion is None:
+            return None
+        of_step, *slopes = motion
+        value, change = jax.linearize(lambda force: self.of_force(force, stage), of_step.force)
+        return [Slopes(value, *(jax.vmap(change, 1, 1)(of.force) for of in slopes))]
 
 
-def slopes_of_force(
-    function: Callable[[Array], Array], weight: Float[Array, "..."], motion: MotionSlopes | None
-) -> list[Slopes] | None:
-    """A function of the contact forces of a step with its Jacobians; None where the motion's are unknown."""
-    if motion is None:
-        return None
-    of_step, *slopes = motion
-    value, change = jax.linearize(function, of_step.force)
-    by = (jax.vmap(change, 1, 1)(of.force) for of in slopes)
-    return [Slopes(value, *by).scaled(weight)]
-
-
-class ContactForce(eqx.Module):
+class ContactForce(AbstractForceTerm):
     """Forces of the contacts' rows less a reference, in N; zero of a contact that is not active. For running costs.
 
     Rows are in the order of the contacts and of the normals of each. The reference is a number or (rows,): say half the
@@ -63,32 +74,16 @@ class ContactForce(eqx.Module):
         self.dynamics, self.reference = dynamics, jnp.asarray(reference, float)
         self.weight = weight_of("ContactForce", weight, factor)
 
-    def __call__(
-        self,
-        model: MultibodyModel,
-        state: State,
-        effort: Array,
-        stage: dict[str, Array],
-        motion: StepMotion | None = None,
-    ) -> Float[Array, " rows"]:
-        return self.weight * self._off(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
-
-    def slopes(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
-    ) -> list[Slopes] | None:
-        """The residual and its Jacobians, those of the forces."""
-        return slopes_of_force(lambda force: self._off(force, stage), self.weight, motion)
-
-    def _off(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " rows"]:
+    def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " rows"]:
         if self.reference.shape not in ((), force.shape):
             raise ModelError(
                 f"ContactForce: reference has shape {self.reference.shape}; the contacts have {force.shape[0]} rows: "
                 f"give a number or {force.shape}."
             )
-        return jnp.where(self.dynamics.active_rows(stage), force - self.reference, 0.0)
+        return self.weight * jnp.where(self.dynamics.active_rows(stage), force - self.reference, 0.0)
 
 
-class FrictionCone(eqx.Module):
+class FrictionCone(AbstractForceTerm):
     """n and μ² n² - t·t of each contact's force in a scheduled step: both are above zero within the cone.
 
     Of contacts with three rows, whose first normal is the surface's and whose others span it. Use it by
@@ -103,29 +98,13 @@ class FrictionCone(eqx.Module):
         self.dynamics = dynamics
         self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
 
-    def __call__(
-        self,
-        model: MultibodyModel,
-        state: State,
-        effort: Array,
-        stage: dict[str, Array],
-        motion: StepMotion | None = None,
-    ) -> Float[Array, " two_contacts"]:
-        return self._of(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
-
-    def slopes(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
-    ) -> list[Slopes] | None:
-        """The values and their Jacobians, those of the forces."""
-        return slopes_of_force(lambda force: self._of(force, stage), jnp.ones(()), motion)
-
-    def _of(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " two_contacts"]:
+    def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " two_contacts"]:
         normal, *tangents = forces_of_points("FrictionCone", self.dynamics, force)
         cone = (self.coefficient * normal) ** 2 - tangents[0] ** 2 - tangents[1] ** 2
         return jnp.ravel(jnp.where(stage["active"], jnp.stack([normal, cone]), self.margin))
 
 
-class FrictionPyramid(eqx.Module):
+class FrictionPyramid(AbstractForceTerm):
     """n, μ n - t and μ n + t of each contact's force, for both directions t: all above zero within the pyramid.
 
     It is linear in forces, and touches the cone of `coefficient` μ from outside: take μ/√2 for the pyramid within it.
@@ -140,23 +119,7 @@ class FrictionPyramid(eqx.Module):
         self.dynamics = dynamics
         self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
 
-    def __call__(
-        self,
-        model: MultibodyModel,
-        state: State,
-        effort: Array,
-        stage: dict[str, Array],
-        motion: StepMotion | None = None,
-    ) -> Float[Array, " five_contacts"]:
-        return self._of(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
-
-    def slopes(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
-    ) -> list[Slopes] | None:
-        """The values and their Jacobians, those of the forces."""
-        return slopes_of_force(lambda force: self._of(force, stage), jnp.ones(()), motion)
-
-    def _of(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " five_contacts"]:
+    def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " five_contacts"]:
         n, s, t = forces_of_points("FrictionPyramid", self.dynamics, force)
         bound = self.coefficient * n
         sides = jnp.stack([n, bound - s, bound + s, bound - t, bound + t])

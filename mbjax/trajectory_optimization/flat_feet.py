@@ -16,13 +16,10 @@ from jaxtyping import Array, Float
 
 from mbjax.constraints import ConstraintSet
 from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel
-from mbjax.simulation import State
 from mbjax.spatial import RigidTransform, cross3
 
-from .contact_forces import force_of_step, slopes_of_force
-from .scheduled_contacts import MotionSlopes, ScheduledContacts, StepMotion
-from .slopes import Slopes
+from .contact_forces import AbstractForceTerm
+from .scheduled_contacts import ScheduledContacts
 from .weights import weight_of
 
 CORNERS = np.array([[-0.5, 0.5], [0.5, 0.5], [-0.5, -0.5]])  # of the rectangle: heel, toe, and the heel's other side
@@ -94,7 +91,7 @@ def require_feet(call: str, dynamics: ScheduledContacts, feet: FlatFoot | Sequen
     return feet
 
 
-class WrenchCone(eqx.Module):
+class WrenchCone(AbstractForceTerm):
     """Seventeen numbers of each foot, all above zero while the floor can bear its wrench; for `at="running"`.
 
     The normal force; friction; the centre of pressure within the rectangle; and the torque about the normal that a
@@ -116,23 +113,7 @@ class WrenchCone(eqx.Module):
         self.dynamics, self.feet = dynamics, require_feet("WrenchCone", dynamics, feet)
         self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
 
-    def __call__(
-        self,
-        model: MultibodyModel,
-        state: State,
-        effort: Array,
-        stage: dict[str, Array],
-        motion: StepMotion | None = None,
-    ) -> Float[Array, " seventeen_feet"]:
-        return self._of(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
-
-    def slopes(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
-    ) -> list[Slopes] | None:
-        """The values and their Jacobians, those of the forces."""
-        return slopes_of_force(lambda force: self._of(force, stage), jnp.ones(()), motion)
-
-    def _of(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " seventeen_feet"]:
+    def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " seventeen_feet"]:
         values = [
             jnp.where(
                 foot.is_down(self.dynamics, stage),
@@ -163,7 +144,7 @@ def wrench_margins(
     return jnp.stack([n, *friction, *pressure, *turning])
 
 
-class CenterOfPressure(eqx.Module):
+class CenterOfPressure(AbstractForceTerm):
     """Torques of a foot's floor about a point p_FP of its rectangle, in N m: zero where the pressure's centre is there.
 
     A residual for running costs, linear in forces and smooth where the foot bears nothing; zero of an inactive foot.
@@ -187,23 +168,7 @@ class CenterOfPressure(eqx.Module):
         self.dynamics, self.p_FP = dynamics, jnp.asarray(p_FP, float)
         self.weight = weight_of("CenterOfPressure", weight, factor)
 
-    def __call__(
-        self,
-        model: MultibodyModel,
-        state: State,
-        effort: Array,
-        stage: dict[str, Array],
-        motion: StepMotion | None = None,
-    ) -> Float[Array, "2"]:
-        return self.weight * self._of(force_of_step(self.dynamics, model, state, effort, stage, motion), stage)
-
-    def slopes(
-        self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array], motion: MotionSlopes | None
-    ) -> list[Slopes] | None:
-        """The residual and its Jacobians, those of the forces."""
-        return slopes_of_force(lambda force: self._of(force, stage), self.weight, motion)
-
-    def _of(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, "2"]:
+    def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, "2"]:
         torque_x, torque_y, _, _, _, n = self.foot.wrench(self.dynamics, force)
         off = jnp.stack([torque_x - self.p_FP[1] * n, torque_y + self.p_FP[0] * n])
-        return jnp.where(self.foot.is_down(self.dynamics, stage), off, 0.0)
+        return self.weight * jnp.where(self.foot.is_down(self.dynamics, stage), off, 0.0)
