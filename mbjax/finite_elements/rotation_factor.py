@@ -93,7 +93,7 @@ def length_of_two(a: Float[Array, " m"], b: Float[Array, " m"]) -> Float[Array, 
     """Length of the vector (a, b), also where squares would vanish."""
     larger, smaller = jnp.maximum(jnp.abs(a), jnp.abs(b)), jnp.minimum(jnp.abs(a), jnp.abs(b))
     share = smaller / jnp.where(larger == 0.0, 1.0, larger)
-    return larger * jnp.sqrt(1.0 + share * share)
+    return larger * safe_sqrt(1.0 + share * share)
 
 
 def unit_or(v: Float[Array, "3 m"], other: Float[Array, "3 #m"]) -> Float[Array, "3 m"]:
