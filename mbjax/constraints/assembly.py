@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
-from mbjax.execution import call_compiled
+from mbjax.execution import call_compiled, takes_model_first
 from mbjax.execution.arrays import scan
 from mbjax.execution.derivative_rules import varying_as_after
 from mbjax.kinematics import difference_configuration, integrate_configuration, velocity_to_qdot
@@ -69,6 +69,7 @@ class AssemblyResult(eqx.Module):
     iterations: Int[Array, ""]
 
 
+@takes_model_first
 def assembly_q(
     model: MultibodyModel,
     cset: BoundConstraintSet,
@@ -179,6 +180,7 @@ def calc_assembly_status(
     return jnp.where(is_solved, AssemblyStatus.CONVERGED, failed).astype(jnp.int32)
 
 
+@takes_model_first
 def assembly_qdot(
     model: MultibodyModel,
     cset: BoundConstraintSet,

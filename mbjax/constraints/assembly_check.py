@@ -7,6 +7,7 @@ from jax.core import Tracer
 
 from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
+from mbjax.execution import takes_model_first
 from mbjax.model import MultibodyModel
 
 from .assembly_problem import rows_with_position
@@ -14,6 +15,7 @@ from .bound_constraint_set import BoundConstraintSet
 from .constraint_quantities import constraint_terms
 
 
+@takes_model_first
 def check_constraints(
     model: MultibodyModel,
     cset: BoundConstraintSet,

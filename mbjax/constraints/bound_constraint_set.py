@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from mbjax.errors import ModelError
+from mbjax.execution import takes_model_first
 from mbjax.model import AbstractConstraint, MultibodyModel, unknown_constraint
 from mbjax.topology import TreeTopology
 
@@ -151,6 +152,7 @@ def is_concrete(x: Any) -> bool:
     return not isinstance(x, Tracer)
 
 
+@takes_model_first
 def bound_constraints(model: MultibodyModel) -> BoundConstraintSet:
     """The model's own constraints as a bound set."""
     return BoundConstraintSet(tuple(getattr(model, "constraints", ())), model.topology)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Scalar, Velocities
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion, split_forces
 from mbjax.errors import ModelError
-from mbjax.execution import for_worlds
+from mbjax.execution import for_worlds, takes_model_first
 from mbjax.forces import MultibodyForces, are_elements_at, calc_mobod_forces, force_elements_contribution
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates, locked_velocities, zero_where_locked
@@ -47,6 +47,7 @@ class ConstrainedAcceleration(eqx.Module):
         return iter((self.vdot, self.force))
 
 
+@takes_model_first
 def constrained_forward_dynamics(
     model: MultibodyModel,
     cset: BoundConstraintSet,

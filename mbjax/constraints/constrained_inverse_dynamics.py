@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
+from mbjax.execution import takes_model_first
 from mbjax.execution.arrays import scan
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import for_worlds_of
@@ -36,6 +37,7 @@ class ConstrainedTorques(eqx.Module):
         return iter((self.tau, self.force, self.vdot))
 
 
+@takes_model_first
 def inverse_dynamics_with_constraints(
     model: MultibodyModel,
     cset: BoundConstraintSet,
@@ -71,6 +73,7 @@ def _inverse_dynamics_with_constraints(
     return -calc_constraint_residual(model.topology, terms, vdot, acting)[0]
 
 
+@takes_model_first
 def constrained_inverse_dynamics(
     model: MultibodyModel,
     cset: BoundConstraintSet,

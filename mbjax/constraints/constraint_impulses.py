@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from mbjax.array_types import Positions, Scalar, Velocities
+from mbjax.execution import takes_model_first
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.linear_algebra import matrix_vector
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
@@ -37,6 +38,7 @@ class ConstraintImpulses(eqx.Module):
         return iter((self.v, self.impulse))
 
 
+@takes_model_first
 def constraint_impulses(
     model: MultibodyModel,
     cset: BoundConstraintSet,

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from mbjax.array_types import GeneralizedForces, Positions, Velocities
 from mbjax.dynamics import inverse_dynamics, mass_matrix
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit
+from mbjax.execution import compiled_outside_jit, takes_model_first
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import (
     calc_position_kinematics,
@@ -39,11 +39,13 @@ class ConstrainedSystem(eqx.Module):
     velocity_error: Float[Array, " nc"]
 
 
+@takes_model_first
 def constraints_position_error(model: MultibodyModel, cset: BoundConstraintSet, q: Positions) -> Float[Array, " nc"]:
     """Position error of every row, the successor's relative to the predecessor, in m or rad; 0 for contacts."""
     return constraint_terms(model, cset, q).error
 
 
+@takes_model_first
 def constraints_velocity_error(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities
 ) -> Float[Array, " nc"]:
@@ -51,6 +53,7 @@ def constraints_velocity_error(
     return constraint_terms(model, cset, q, v).velocity_error
 
 
+@takes_model_first
 def constraints_jacobian(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, wrt: Literal["v", "qdot"] = "v"
 ) -> Float[Array, "nc n"]:
@@ -61,6 +64,7 @@ def constraints_jacobian(
     return G if wrt == "v" else G @ qdot_to_velocity_matrix(model, q)
 
 
+@takes_model_first
 def constraint_terms(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities | None = None
 ) -> ConstraintTerms:
@@ -106,6 +110,7 @@ def constrained_system_variables(
     )
 
 
+@takes_model_first
 def constraint_spatial_forces(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, multipliers: Float[Array, " nc"]
 ) -> Float[Array, "nb 6"]:
@@ -126,6 +131,7 @@ def _constraint_spatial_forces(
     return calc_constraint_forces(model, cset, calc_position_kinematics(model, q), multipliers)
 
 
+@takes_model_first
 def compliant_forces(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities
 ) -> Float[Array, "nb 6"]:

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
+from mbjax.execution import takes_model_first
 from mbjax.execution.arrays import scan
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of, integrate_configuration
 from mbjax.linear_algebra import matrix_vector
@@ -19,6 +20,7 @@ from .solvers.direct import Direct
 NEWTON_STEPS = 2  # enough to take an error of 1e-4 to rounding
 
 
+@takes_model_first
 def project_onto_constraints(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities
 ) -> tuple[Positions, Velocities]:

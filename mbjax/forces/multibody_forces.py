@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from mbjax.array_types import GeneralizedForces, Positions, SpatialVector
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit
+from mbjax.execution import compiled_outside_jit, takes_model_first
 from mbjax.execution.arrays import dot_with_mask, take
 from mbjax.kinematics import PositionKinematics, calc_body_offsets, calc_frame_pose, calc_position_kinematics
 from mbjax.kinematics.frames import FrameLike
@@ -41,11 +41,13 @@ class MultibodyForces(eqx.Module):
             raise ValueError(f"body forces must be (nb, 6), torque first, got {jnp.shape(self.body)}.")
 
 
+@takes_model_first
 def force_in_world(model: MultibodyModel, forces: MultibodyForces, body: str | int) -> SpatialVector:
     """Spatial force F_Bo_W on one body: torque about its origin Bo (N m) and force (N), in W."""
     return forces.body[model.body_index(body)]
 
 
+@takes_model_first
 def add_in_force_in_world(
     model: MultibodyModel, forces: MultibodyForces, body: str | int, F_Bo_W: SpatialVector
 ) -> MultibodyForces:
@@ -72,6 +74,7 @@ def add_in_force(
     return add_in_force_in_world(model, forces, body, jnp.concatenate([t_W + ca.cross(p_BP_W, f_W), f_W]))
 
 
+@takes_model_first
 def add_in_one_force(
     model: MultibodyModel, forces: MultibodyForces, joint: str | int, joint_dof: int, joint_tau: ArrayLike
 ) -> MultibodyForces:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
-from mbjax.execution import compiled_outside_jit
+from mbjax.execution import compiled_outside_jit, takes_model_first
 from mbjax.joints import JOINT_KINDS, AbstractJoint
 from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.spatial import component_algebra as ca
@@ -15,6 +15,7 @@ from mbjax.spatial import component_algebra as ca
 from .joint_groups import gather, groups_with_coordinates, in_coordinate_order
 
 
+@takes_model_first
 def is_velocity_equal_to_qdot(model: MultibodyModel) -> bool:
     """Whether v is qdot itself, N(q) = 1, for every joint of the model."""
     kinds = (JOINT_KINDS[kind] for kind, _ in model.topology.mobods_by_kind)

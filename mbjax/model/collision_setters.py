@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import of_one_model
+from mbjax.execution import of_one_model, takes_model_first
 from mbjax.number_rules import is_known, shown
 from mbjax.spatial import RigidTransform, matrix_to_quaternion, quaternion_to_matrix
 
@@ -96,6 +96,7 @@ def collision_geometry_pose(model: MultibodyModel, geometry: str | int) -> Rigid
     return RigidTransform(quaternion_to_matrix(numbers.quaternion[place.row]), numbers.translation[place.row])
 
 
+@takes_model_first
 def set_collision_geometry_pose(model: MultibodyModel, geometry: str | int, X_BG: PoseLike) -> MultibodyModel:
     """Sets the pose X_BG of a collision geometry in its body."""
     place = _place(model, geometry)
@@ -113,6 +114,7 @@ def collision_geometry_size(model: MultibodyModel, geometry: str | int) -> Float
     return place.numbers(model).size[place.record.sizes]
 
 
+@takes_model_first
 def set_collision_geometry_size(model: MultibodyModel, geometry: str | int, size: ArrayLike) -> MultibodyModel:
     """Sets the lengths of a collision geometry's shape in m, in the order of the shape's fields.
 
@@ -134,6 +136,7 @@ def collision_geometry_vertices(model: MultibodyModel, geometry: str | int) -> F
     return place.numbers(model).vertices[place.record.vertices]
 
 
+@takes_model_first
 def set_collision_geometry_vertices(model: MultibodyModel, geometry: str | int, vertices: ArrayLike) -> MultibodyModel:
     """Sets the vertices of a Convex in its frame, in m, as many as before."""
     call = "set_collision_geometry_vertices"
@@ -178,6 +181,7 @@ def set_sap_near_rigid_threshold(model: MultibodyModel, near_rigid_threshold: Ar
     )
 
 
+@takes_model_first
 def set_contact_smoothing_length(model: MultibodyModel, contact_smoothing_length: ArrayLike) -> MultibodyModel:
     """Sets the depth in m over which contact force rises from zero; the plant must have been built with one."""
     if model.collision.smoothing_length is None:

@@ -4,7 +4,7 @@ import equinox as eqx
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool
 
-from mbjax.execution import of_one_model
+from mbjax.execution import of_one_model, takes_model_first
 
 from .leaf_setting import truth_value
 from .multibody_model import MultibodyModel
@@ -16,6 +16,7 @@ def constraint_active_status(model: MultibodyModel, constraint: str | int) -> Bo
     return model.constraint(constraint).active > 0.5
 
 
+@takes_model_first
 def set_constraint_active_status(model: MultibodyModel, constraint: str | int, status: ArrayLike) -> MultibodyModel:
     """Switches a constraint on or off. Motion jumps with it: derivatives with respect to `status` are zero."""
     index = model.constraint_index(constraint)

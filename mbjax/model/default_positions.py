@@ -4,7 +4,7 @@ import equinox as eqx
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from mbjax.execution import of_one_model, require_one_model
+from mbjax.execution import of_one_model, require_one_model, takes_model_first
 from mbjax.joints import JOINT_KINDS
 from mbjax.spatial import RigidTransform
 
@@ -37,6 +37,7 @@ def set_default_positions(
     return with_default_positions(model, new)
 
 
+@takes_model_first
 def set_joint_default_positions(model: MultibodyModel, joint: str | int, q: ArrayLike) -> MultibodyModel:
     """Sets the default positions of one joint in `default_state`, in rad or m."""
     info = model.joint(joint)
@@ -53,6 +54,7 @@ def default_free_body_pose(model: MultibodyModel, body: str | int) -> RigidTrans
     return pose_of_positions(joint, model.parameters.default_positions[joint.q])
 
 
+@takes_model_first
 def set_default_free_body_pose(model: MultibodyModel, body: str | int, X_FM: PoseLike) -> MultibodyModel:
     """Sets the default pose X_FM of a free body: its joint's frame M in F; X_WB for a body without a declared joint."""
     call = f"set_default_free_body_pose('{model.body(body).name}')"

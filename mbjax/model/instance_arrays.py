@@ -9,6 +9,7 @@ from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import takes_model_first
 from mbjax.number_rules import shown
 
 from .multibody_model import MultibodyModel
@@ -16,6 +17,7 @@ from .multibody_model import MultibodyModel
 InstanceLike = str | int
 
 
+@takes_model_first
 def positions_from_array(
     model: MultibodyModel, model_instance: InstanceLike, q: Float[Array, " nq"]
 ) -> Float[Array, " nqi"]:
@@ -23,6 +25,7 @@ def positions_from_array(
     return as_coordinates("q", q, model.num_positions, model.dtype)[model.model_instance(model_instance).q]
 
 
+@takes_model_first
 def set_positions_in_array(
     model: MultibodyModel, model_instance: InstanceLike, q: Float[Array, " nq"], q_instance: Float[ArrayLike, " nqi"]
 ) -> Float[Array, " nq"]:
@@ -33,6 +36,7 @@ def set_positions_in_array(
     return q.at[instance.q].set(as_coordinates(what, q_instance, instance.num_positions, model.dtype))
 
 
+@takes_model_first
 def velocities_from_array(
     model: MultibodyModel, model_instance: InstanceLike, v: Float[Array, " nv"]
 ) -> Float[Array, " nvi"]:
@@ -40,6 +44,7 @@ def velocities_from_array(
     return as_coordinates("v", v, model.num_velocities, model.dtype)[model.model_instance(model_instance).v]
 
 
+@takes_model_first
 def set_velocities_in_array(
     model: MultibodyModel, model_instance: InstanceLike, v: Float[Array, " nv"], v_instance: Float[ArrayLike, " nvi"]
 ) -> Float[Array, " nv"]:
@@ -50,6 +55,7 @@ def set_velocities_in_array(
     return v.at[instance.v].set(as_coordinates(what, v_instance, instance.num_velocities, model.dtype))
 
 
+@takes_model_first
 def actuation_from_array(
     model: MultibodyModel, model_instance: InstanceLike, u: Float[Array, " nu"]
 ) -> Float[Array, " nui"]:
@@ -57,6 +63,7 @@ def actuation_from_array(
     return as_coordinates("u", u, model.num_actuators, model.dtype)[model.model_instance(model_instance).u]
 
 
+@takes_model_first
 def set_actuation_in_array(
     model: MultibodyModel, model_instance: InstanceLike, u: Float[Array, " nu"], u_instance: Float[ArrayLike, " nui"]
 ) -> Float[Array, " nu"]:

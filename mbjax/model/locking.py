@@ -6,7 +6,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import call_compiled, of_one_model
+from mbjax.execution import call_compiled, of_one_model, takes_model_first
 
 from .leaf_setting import truth_value
 from .mimics import require_own_coordinates
@@ -14,6 +14,7 @@ from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
 
 
+@takes_model_first
 def lock_joint(model: MultibodyModel, joint: str | int, locked: ArrayLike = True) -> MultibodyModel:
     """Holds a joint where it is: its velocities and accelerations are zero, and its controller is off.
 
@@ -28,6 +29,7 @@ def lock_joint(model: MultibodyModel, joint: str | int, locked: ArrayLike = True
     return eqx.tree_at(lambda m: m.parameters.velocity_locked, model, new)
 
 
+@takes_model_first
 def unlock_joint(model: MultibodyModel, joint: str | int) -> MultibodyModel:
     """Lets a locked joint move again, from rest."""
     info = model.joint(joint)
@@ -47,11 +49,13 @@ def is_joint_locked(model: MultibodyModel, joint: str | int) -> Bool[Array, ""]:
     return jnp.all(locked_velocities(model)[mover.v])
 
 
+@takes_model_first
 def lock_body(model: MultibodyModel, body: str | int, locked: ArrayLike = True) -> MultibodyModel:
     """Holds a floating body where it is, by locking its inboard joint."""
     return lock_joint(model, _floating_joint(model, body, "lock_body").index, locked)
 
 
+@takes_model_first
 def unlock_body(model: MultibodyModel, body: str | int) -> MultibodyModel:
     """Lets a locked floating body move again, from rest."""
     return unlock_joint(model, _floating_joint(model, body, "unlock_body").index)

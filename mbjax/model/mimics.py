@@ -4,7 +4,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import of_one_model
+from mbjax.execution import of_one_model, takes_model_first
 
 from .instance_arrays import as_coordinates
 from .leaf_setting import set_rows
@@ -27,6 +27,7 @@ def joint_velocities(model: MultibodyModel, v: Float[Array, " nv"], joint: str |
     return all_joint_velocities(model, v)[model.joint(joint).all_v]
 
 
+@takes_model_first
 def set_mimic(model: MultibodyModel, joint: str | int, multiplier: ArrayLike, offset: ArrayLike) -> MultibodyModel:
     """Sets the numbers of a joint that mimics: q = multiplier q_leader + offset, in rad or m."""
     info = model.joint(joint)

@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError, ModelWarning
-from mbjax.execution import of_one_model
+from mbjax.execution import of_one_model, takes_model_first
 from mbjax.number_rules import is_known
 from mbjax.spatial import (
     RigidTransform,
@@ -31,12 +31,14 @@ def mass(model: MultibodyModel, body: str | int) -> Float[Array, ""]:
     return model.parameters.body_mass[_body_row(model, body)]
 
 
+@takes_model_first
 def set_mass(model: MultibodyModel, body: str | int, mass: ArrayLike) -> MultibodyModel:
     """Sets a body's mass, in kg; the unit inertia stays, so moments of inertia scale with the mass."""
     call = f"set_mass('{model.body(body).name}')"
     return set_rows(model, call, "body_mass", _body_row(model, body), mass)
 
 
+@takes_model_first
 def set_masses(model: MultibodyModel, masses: ArrayLike) -> MultibodyModel:
     """Sets the masses of all bodies but the world, in kg, in declaration order, or one for all; unit inertias stay."""
     hint = (
@@ -54,6 +56,7 @@ def center_of_mass_in_body_frame(model: MultibodyModel, body: str | int) -> Floa
     return model.parameters.body_com[_body_row(model, body)]
 
 
+@takes_model_first
 def set_center_of_mass_in_body_frame(model: MultibodyModel, body: str | int, p_BoBcm_B: ArrayLike) -> MultibodyModel:
     """Sets a body's centre of mass, in m; the inertia about the body's origin stays as it is."""
     call = f"set_center_of_mass_in_body_frame('{model.body(body).name}')"
@@ -82,6 +85,7 @@ def spatial_inertia_in_body_frame(model: MultibodyModel, body: str | int) -> Spa
     return SpatialInertia(parameters.body_mass[row], parameters.body_com[row], G, skip_validity_check=True)
 
 
+@takes_model_first
 def set_spatial_inertia_in_body_frame(
     model: MultibodyModel, body: str | int, M_BBo_B: SpatialInertia
 ) -> MultibodyModel:
@@ -105,6 +109,7 @@ def frame_pose(model: MultibodyModel, frame: str | int) -> RigidTransform:
     return RigidTransform(quaternion_to_matrix(parameters.frame_quaternion[row]), parameters.frame_translation[row])
 
 
+@takes_model_first
 def set_frame_pose(model: MultibodyModel, frame: str | int, X_PF: PoseLike) -> MultibodyModel:
     """Sets the pose X_PF of an offset frame; a joint's frames are named `{joint}_parent` and `{joint}_child`."""
     row, call = _frame_row(model, frame), f"set_frame_pose('{model.frame(frame).name}')"
@@ -115,6 +120,7 @@ def set_frame_pose(model: MultibodyModel, frame: str | int, X_PF: PoseLike) -> M
     return set_rows(model, call, "frame_translation", row, X_PF.translation)
 
 
+@takes_model_first
 def set_joint_axis(model: MultibodyModel, joint: str | int, axis: ArrayLike) -> MultibodyModel:
     """Sets a joint's axis, in F and M; its length does not matter."""
     info = model.joint(joint)
@@ -124,6 +130,7 @@ def set_joint_axis(model: MultibodyModel, joint: str | int, axis: ArrayLike) -> 
     return set_rows(model, f"set_joint_axis('{info.name}')", "joint_axis", row, axis)
 
 
+@takes_model_first
 def set_joint_damping(model: MultibodyModel, joint: str | int, damping: ArrayLike) -> MultibodyModel:
     """Sets a joint's viscous damping, per velocity, in N m s/rad or N s/m."""
     info = model.joint(joint)
@@ -131,6 +138,7 @@ def set_joint_damping(model: MultibodyModel, joint: str | int, damping: ArrayLik
     return set_rows(model, call, "joint_damping", info.all_v, damping, is_repeated=True)
 
 
+@takes_model_first
 def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayLike) -> MultibodyModel:
     """Sets a joint's Coulomb friction, per velocity, in N m or N.
 
@@ -142,6 +150,7 @@ def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayL
     return _with_joint(model, dataclasses.replace(info, has_friction=True))
 
 
+@takes_model_first
 def set_joint_armature(model: MultibodyModel, joint: str | int, armature: ArrayLike) -> MultibodyModel:
     """Inertia on the diagonal of the mass matrix per velocity, in kg m² or kg; rotors of actuators add to it."""
     info = model.joint(joint)
@@ -149,6 +158,7 @@ def set_joint_armature(model: MultibodyModel, joint: str | int, armature: ArrayL
     return set_rows(model, call, "joint_armature", info.all_v, armature, is_repeated=True)
 
 
+@takes_model_first
 def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLike, upper: ArrayLike) -> MultibodyModel:
     """Sets the limits of a joint's positions, in rad or m; infinite ones do not act.
 
@@ -178,6 +188,7 @@ def has_controller(model: MultibodyModel, actuator: str | int | None = None) -> 
     return (kp != 0.0) | (kd != 0.0)
 
 
+@takes_model_first
 def set_controller_gains(
     model: MultibodyModel, kp: ArrayLike, kd: ArrayLike, actuator: str | int | None = None
 ) -> MultibodyModel:
@@ -191,18 +202,21 @@ def set_controller_gains(
     return model
 
 
+@takes_model_first
 def set_effort_limit(model: MultibodyModel, actuator: str | int, effort_limit: ArrayLike) -> MultibodyModel:
     """Sets the largest effort of an actuator, in N m or N; inf for none."""
     info = model.actuator(actuator)
     return set_rows(model, f"set_effort_limit('{info.name}')", "effort_limit", info.index, effort_limit)
 
 
+@takes_model_first
 def set_rotor_inertia(model: MultibodyModel, actuator: str | int, rotor_inertia: ArrayLike) -> MultibodyModel:
     """Sets the inertia of an actuator's rotor, in kg m² or kg, before the gear."""
     info = model.actuator(actuator)
     return set_rows(model, f"set_rotor_inertia('{info.name}')", "rotor_inertia", info.index, rotor_inertia)
 
 
+@takes_model_first
 def set_gear_ratio(model: MultibodyModel, actuator: str | int, gear_ratio: ArrayLike) -> MultibodyModel:
     """Sets an actuator's gear ratio: rotor turns per joint turn."""
     info = model.actuator(actuator)
@@ -214,6 +228,7 @@ def set_gravity(model: MultibodyModel, gravity: ArrayLike) -> MultibodyModel:
     return set_rows(model, "set_gravity", "gravity", slice(None), gravity)
 
 
+@takes_model_first
 def set_time_step(model: MultibodyModel, time_step: ArrayLike) -> MultibodyModel:
     """Sets the time step of a discrete model, in s."""
     if not model.is_discrete:

@@ -9,7 +9,7 @@ from typing import Any
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.execution import compiled_outside_jit, require_one_model
+from mbjax.execution import compiled_outside_jit, require_one_model, takes_model_first
 from mbjax.kinematics import (
     PositionKinematics,
     calc_frame_pose,
@@ -42,6 +42,7 @@ def free_body_pose(model: MultibodyModel, q: Float[Array, " nq"], body: str | in
     return pose_of_positions(joint, as_coordinates("q", q, model.num_positions, model.dtype)[joint.q])
 
 
+@takes_model_first
 def free_body_spatial_velocity(model: MultibodyModel, v: Float[Array, " nv"], body: str | int) -> Float[Array, "6"]:
     """Spatial velocity V_FM_F of a free body's joint, rotation first; V_WB_W for a body without a declared joint."""
     joint = free_joint(model, body, "free_body_spatial_velocity")

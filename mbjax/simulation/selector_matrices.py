@@ -7,12 +7,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.execution import takes_model_first
 from mbjax.model import MultibodyModel, require_own_coordinates
 from mbjax.spatial import safe_divide
 
 from .actuation import actuation_matrix
 
 
+@takes_model_first
 def state_selector_matrix(model: MultibodyModel, joints: Sequence[str | int]) -> Float[Array, "nxs nx"]:
     """Selector S with x_s = S x: positions of the joints in the order given, then their velocities."""
     infos = [model.joint(joint) for joint in joints]

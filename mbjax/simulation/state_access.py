@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from mbjax.execution import takes_model_first
 from mbjax.model import (
     MultibodyModel,
     as_coordinates,
@@ -63,6 +64,7 @@ def set_velocities(
     return with_coordinates(state, v=as_coordinates("v", v, model.num_velocities, model.dtype))
 
 
+@takes_model_first
 def set_positions_and_velocities(
     model: MultibodyModel, state: State, x: Float[ArrayLike, " nx"], model_instance: str | int | None = None
 ) -> State:

@@ -203,3 +203,28 @@ def test_names_are_static_arguments_of_jit(model) -> None:
     """As docs/conventions.md says: JAX itself refuses text as a traced argument."""
     by_name = jax.jit(mbjax.set_mass, static_argnames="body")
     assert by_name(model, "b1", 2.5).parameters.body_mass[1] == 2.5
+
+
+def functions_that_take_a_model() -> list[str]:
+    """Public functions whose first argument is a model and that need no keywords."""
+    signatures = {name: inspect.signature(f) for name, f in vars(mbjax).items() if inspect.isfunction(f)}
+    of_a_model = {
+        name: list(x.parameters.values()) for name, x in signatures.items() if "model" in list(x.parameters)[:1]
+    }
+    return [
+        name
+        for name, all_of in of_a_model.items()
+        if not any(x.kind is x.KEYWORD_ONLY and x.default is x.empty for x in all_of)
+        and name != "astype"  # which takes any tree, as that of a gradient
+    ]
+
+
+def test_another_argument_in_the_models_place_is_named(model: mbjax.MultibodyModel) -> None:
+    """As where the first two arguments are swapped."""
+    names = functions_that_take_a_model()
+    assert len(names) > 180
+    for name in names:
+        function = getattr(mbjax, name)
+        needed = [x for x in inspect.signature(function).parameters.values() if x.default is x.empty]
+        with pytest.raises(mbjax.ModelError, match=r"[mM]odel|State|joints=|trajectory"):
+            function(*[1.0, model, *[1.0] * len(needed)][: len(needed)])

@@ -87,7 +87,7 @@ def takes_model_first(function: Callable[P, R]) -> Callable[P, R]:
     def called(*args: P.args, **keywords: P.kwargs) -> R:
         try:
             return function(*args, **keywords)
-        except AttributeError:
+        except (AttributeError, TypeError):
             model = args[0] if args else keywords.get("model")
             if hasattr(model, "require_one"):
                 raise
