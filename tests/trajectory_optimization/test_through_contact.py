@@ -89,9 +89,12 @@ def test_single_precision_stays_single(model) -> None:
 
 @pytest.mark.whole_run("its types, above")
 @pytest.mark.filterwarnings("ignore:solve")
-def test_single_precision_lowers_the_cost(model) -> None:
-    plan = single_plan(push(mbjax.astype(model, jnp.float32), 3))
-    assert plan.cost < 0.9 * plan.report.history.cost[0]
+def test_single_precision_goes_the_same_way(model) -> None:
+    """The sharp search begins with gaps, which smoothing left, so that closing them may raise the cost."""
+    plan, double = (single_plan(push(mbjax.astype(model, dtype), 3)) for dtype in (jnp.float32, jnp.float64))
+    history = plan.report.history
+    np.testing.assert_allclose(history.cost, double.report.history.cost, rtol=1e-5)
+    assert history.gap[-1] < 0.3 * history.gap[0]
 
 
 def test_what_is_not_a_plan() -> None:
