@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -275,6 +276,12 @@ IN_THE_TRIMMED_RUN = (
 )  # fmt: skip
 
 
+def without_check(function: Callable) -> Callable:
+    """A function as it is decorated, without the check that a model comes first."""
+    code = getattr(function, "__code__", None)
+    return function.__wrapped__ if code is not None and code.co_qualname.startswith("takes_model_first") else function
+
+
 def test_outside_jit_the_first_call_compiles_one_program_and_the_second_none(request: pytest.FixtureRequest) -> None:
     """Of every function of the state; trimmed: of those with a loop of each kind."""
     model = saturating_arm(free_body=True)
@@ -298,7 +305,7 @@ def test_outside_jit_the_first_call_compiles_one_program_and_the_second_none(req
         first = len(COMPILED)
         COMPILED.clear()
         call()
-        if COMPILED or (hasattr(function, "__wrapped__") and first > 1):
+        if COMPILED or (hasattr(without_check(function), "__wrapped__") and first > 1):
             wrong[name] = first, len(COMPILED)
     assert not wrong, f"programs at the first and at the second call: {wrong}"
 
