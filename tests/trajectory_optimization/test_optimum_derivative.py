@@ -140,4 +140,5 @@ def test_by_masses_and_time_step_of_a_model():
         ),
         ("time step", lambda d: mbjax.set_time_step(model, model.time_step + 0.01 * d), 0.01 * by.time_step),
     ):
-        np.testing.assert_allclose(got, differentiate_again(J, make, 1e-3), rtol=1e-5, atol=1e-6, err_msg=name)
+        # From a plan that is nearer than this a search ends at once, with an error that is a share of the change.
+        np.testing.assert_allclose(got, differentiate_again(J, make, 3e-2), rtol=1e-5, atol=1e-6, err_msg=name)
