@@ -15,6 +15,7 @@ from mbjax.contact import signed_distances
 from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.model import IGNORED, KEPT, REPAIRED, MultibodyModel, ReportEntry, default_positions
 from mbjax.progress import telling
+from mbjax.system_identification.parameter_table import counted
 
 from .loading import load_as_it_must_be
 from .option_words import in_options
@@ -56,11 +57,6 @@ def check_files(options: argparse.Namespace, console: Console) -> bool:
         files, errors = counted(len(options.file), "file"), counted(count[ERROR], "error")
         console.print(f"{files}: {errors}, {counted(count[WARNING], 'warning')}{hidden}", markup=False)
     return not count[ERROR] and not (options.strict and count[WARNING])
-
-
-def counted(count: int, what: str) -> str:
-    """A count with its noun."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def find_all(file: Path, options: argparse.Namespace) -> Iterator[Finding]:
