@@ -1,7 +1,7 @@
 """Crocoddyl's part of `benchmarks/gaits.py`: gaits node by node, and what FDDP found, as JSON; a robot as JSON in.
 
-The problems are those of `crocoddyl.utils.quadruped`, each from standing. Every node is read back from its action
-model, so that nothing is said twice.
+The problems are those of `crocoddyl.utils.quadruped` and `crocoddyl.utils.biped`, each from standing. Every node is
+read back from its action model, so that nothing is said twice.
 """
 
 import json
@@ -12,16 +12,16 @@ from typing import Any
 import crocoddyl
 import numpy as np
 import pinocchio
+from crocoddyl.utils.biped import SimpleBipedGaitProblem
 from crocoddyl.utils.quadruped import SimpleQuadrupedalGaitProblem
-
-DT = 0.01
 
 
 def problems(model: Any, x0: np.ndarray, given: dict) -> dict[str, Any]:
     """The gaits, by the names of functions and their arguments, each with its coefficient of friction."""
     found = {}
     for name, (kind, arguments, friction) in given["gaits"].items():
-        maker = SimpleQuadrupedalGaitProblem(model, *given["feet"])
+        kinds = {2: SimpleBipedGaitProblem, 4: SimpleQuadrupedalGaitProblem}
+        maker = kinds[len(given["feet"])](model, *given["feet"])
         maker.mu = friction
         arguments = [np.array(x, float) if isinstance(x, list) else x for x in arguments]
         found[name] = getattr(maker, f"create{kind}Problem")(x0, *arguments)
@@ -42,6 +42,7 @@ def node_of(model: Any, pin: Any, feet: list[str], cone_of: dict) -> dict[str, A
         "com_weight": 0.0,
         "feet": [[0.0] * 3 for _ in feet],
         "feet_weights": [0.0] * len(feet),
+        **({"turns": [np.eye(3).tolist() for _ in feet]} if len(feet) == 2 else {}),
         "effort_weight": 0.0,
         "bounds_weight": 0.0,
         "cone_weight": 0.0,
@@ -52,8 +53,12 @@ def node_of(model: Any, pin: Any, feet: list[str], cone_of: dict) -> dict[str, A
             node |= {"com": np.array(residual.reference).tolist(), "com_weight": weight}
         elif name.endswith("_footTrack"):
             foot = feet.index(pin.frames[residual.id].name)
-            node["feet"][foot], node["feet_weights"][foot] = np.array(residual.reference).tolist(), weight
-        elif name.endswith("_frictionCone"):
+            goal, is_pose = residual.reference, hasattr(residual.reference, "translation")
+            node["feet"][foot] = np.array(goal.translation if is_pose else goal).tolist()
+            node["feet_weights"][foot] = weight
+            if is_pose:
+                node["turns"][foot] = goal.rotation.tolist()
+        elif name.endswith(("_frictionCone", "_wrenchCone")):
             cone = residual.reference
             node |= {"cone_weight": weight}
             cone_of.update(
@@ -83,7 +88,7 @@ def main() -> None:
     q0[2] = given["height"]
     for name, i in zip(pin.names[2:], range(7, pin.nq), strict=True):
         q0[i] = given["standing"][name]
-    pin.referenceConfigurations["standing"] = q0
+    pin.referenceConfigurations["standing"] = pin.referenceConfigurations["half_sitting"] = q0
     x0 = np.concatenate([q0, np.zeros(pin.nv)])
     out: dict[str, Any] = {"joint_names": list(pin.names), "start": x0.tolist(), "gaits": {}}
     for name, problem in problems(pin, x0, given).items():

@@ -1,12 +1,12 @@
-"""Crocoddyl's gaits of quadrupeds beside it: the same nodes, cost at convergence, time of an iteration.
+"""Crocoddyl's gaits of quadrupeds and of a biped beside it: the same nodes, cost at convergence, time of an iteration.
 
     python -m benchmarks.gaits --crocoddyl PYTHON [--robot solo12] [--gaits walk trot]
 
 PYTHON is an interpreter that has Crocoddyl (`pip install crocoddyl pin==4.0.0`). Its problems are read node by node:
 feet in contact, impulses where feet touch down, and weights of all costs. They are stated here as a `Problem` whose
 `dynamics` takes the same steps: Pinocchio moves a floating base along twists in its own frame, and feet are held with a
-velocity gain of 50. First, costs and
-steps along Crocoddyl's optimum are compared. Times are of the processor.
+gain on their velocities. The feet of quadrupeds are points; those of a biped are flat, six rows each, within wrench
+cones. First, costs and steps along Crocoddyl's optimum are compared. Times are of the processor.
 """
 
 import argparse
@@ -45,6 +45,7 @@ from mbjax.spatial import (
     small_matmul,
     small_matvec,
 )
+from mbjax.trajectory_optimization.contact_forces import AbstractForceTerm
 from mbjax.trajectory_optimization.linearization import replace_chosen
 
 from .robots import Robot, reduced_urdf
@@ -54,13 +55,24 @@ DT = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class Legged:
-    """A quadruped, how it stands, and its gaits: Crocoddyl's function, its arguments, and the friction."""
+    """A robot, how it stands, and its gaits: Crocoddyl's function, its arguments, and the friction."""
 
     robot: Robot
-    feet: tuple[str, str, str, str]  # left and right in front, then behind
+    feet: tuple[str, ...]  # of quadrupeds left and right in front, then behind; of bipeds right and left
     height: float
     standing: Callable[[str], float]  # the angle of a joint
     gaits: dict[str, tuple[str, tuple, float]]
+    gain: float = 50.0  # of the feet's velocities: 2 / stabilization time
+    time_step: float = DT
+    fixed_joints: str | None = None  # a pattern of names
+    size: tuple[float, float] | None = None  # of flat feet; None if they are points
+
+    @property
+    def urdf(self) -> str:
+        """The robot's text, with the joints fixed that do not move."""
+        text = reduced_urdf(self.robot)
+        pattern = rf'(<joint name="(?:{self.fixed_joints})" type=)"[a-z]+"'
+        return re.sub(pattern, r'\1"fixed"', text) if self.fixed_joints else text
 
 
 def angle_of_hyq(joint: str) -> float:
@@ -73,6 +85,11 @@ def angle_of_solo(joint: str) -> float:
     """Knees bent against each other."""
     bend = 0.8 if joint.startswith("F") else -0.8
     return 0.0 if "HAA" in joint else bend if "HFE" in joint else -2.0 * bend
+
+
+def angle_of_talos(joint: str) -> float:
+    """Legs as in the file's half sitting, soles level."""
+    return {"3": -0.411354, "4": 0.859395, "5": -0.448041}.get(joint.split("_")[2], 0.0)
 
 
 ROBOTS = {
@@ -99,8 +116,21 @@ ROBOTS = {
             "slippery trot": ("Trotting", (0.1, 0.05, DT, 20, 4), 0.25),
         },
     ),
+    "talos": Legged(
+        Robot("talos", "Talos's legs (18 dof)", "talos_data/robots/talos_reduced.urdf", "floating"),
+        ("right_sole_link", "left_sole_link"),
+        1.01927,
+        angle_of_talos,
+        {
+            "walk": ("Walking", (0.6, 0.1, 0.0375, 35, 10), 0.7),
+            "short step": ("Walking", (0.2, 0.05, 0.0375, 20, 5), 0.5),
+        },
+        gain=30.0,
+        time_step=0.0375,
+        fixed_joints="(?:arm|torso|head|gripper)_.*?",
+        size=(0.2, 0.1),
+    ),
 }
-GAIN = 50.0  # of the feet's velocities: 2 / stabilization time
 
 
 class StepMotion(NamedTuple):
@@ -116,6 +146,7 @@ class Gait(eqx.Module):
     """Steps of Crocoddyl: Euler steps under the contacts of a node, or an impulse that stops feet."""
 
     contacts: Any
+    time_step: float = eqx.field(static=True)
 
     def acting(self, node: dict) -> Any:
         return self.contacts.with_active({name: node["active"][i] for i, name in enumerate(self.contacts.names)})
@@ -134,7 +165,7 @@ class Gait(eqx.Module):
     def moved(self, model: Any, state: mbjax.State, motion: StepMotion) -> mbjax.State:
         """The state after an impulse or an Euler step."""
         hit = mbjax.State(state.q, motion.v, state.time)
-        return jax.tree.map(lambda x, y: jnp.where(motion.is_impulse, x, y), hit, euler_step(state, motion.vdot))
+        return jax.tree.map(lambda x, y: jnp.where(motion.is_impulse, x, y), hit, self.euler_step(state, motion.vdot))
 
     def motion_slopes(self, model: Any, states: mbjax.State, efforts: jax.Array, nodes: dict) -> list[StepMotion]:
         """Motions of all nodes and their derivatives by q, v and efforts, by the closed forms of the library."""
@@ -165,7 +196,7 @@ class Gait(eqx.Module):
         motions = self.motion_slopes(model, states, efforts, nodes) if motions is None else motions
         motion, by_q, by_v, by_u = motions
         W = jnp.concatenate([by_q.vdot, by_v.vdot, by_u.vdot], axis=2)
-        AB = jax.vmap(slopes_of_euler_step)(states.v, motion.vdot, W)
+        AB = jax.vmap(self.slopes_of_euler_step)(states.v, motion.vdot, W)
         one = jnp.broadcast_to(jnp.eye(states.v.shape[1]), by_q.v.shape)
         hit = jnp.concatenate([jnp.concatenate([one, 0.0 * one], 2), jnp.concatenate([by_q.v, by_v.v], 2)], 1)
         hit = jnp.concatenate([hit, jnp.zeros((*hit.shape[:2], efforts.shape[1]))], axis=2)
@@ -173,88 +204,110 @@ class Gait(eqx.Module):
         ndx = hit.shape[1]
         return to.Linearization(AB[:, :, :ndx], AB[:, :, ndx:])
 
+    def step_of_base(self, v: jax.Array, vdot: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """New angular velocity, the rotation vector of the step, and its velocity u before that turn.
+
+        The base moves along the twist dt (w_B, v_B) of its own frame. In the world's axes that is a turn by dt w and a
+        displacement dt V(dt w) u, and its new velocity is exp(dt w) u: none of them depends on the attitude.
+        """
+        dt = self.time_step
+        w = v[:3] + dt * vdot[:3]
+        return w, dt * w, v[3:6] + dt * (vdot[3:6] - cross3(v[:3], v[3:6]))
+
+    def euler_step(self, state: mbjax.State, vdot: jax.Array) -> mbjax.State:
+        """A step whose base velocity and twist are those in its own frame; here (w, v) are those in the world."""
+        dt = self.time_step
+        q, v = state.q, state.v
+        w, turn, u = self.step_of_base(v, vdot)
+        joints_v = v[6:] + dt * vdot[6:]
+        quaternion = quaternion_multiply(quaternion_exp(turn), q[:4])
+        p = q[4:7] + dt * small_matvec(displacement_matrix(turn), u)
+        q_after = jnp.concatenate([quaternion, p, q[7:] + dt * joints_v])
+        v_after = jnp.concatenate([w, small_matvec(rotation_exp(turn), u), joints_v])
+        return mbjax.State(q_after, v_after, state.time + dt)
+
+    def slopes_of_euler_step(self, v: jax.Array, vdot: jax.Array, W: jax.Array) -> jax.Array:
+        """Derivatives of `euler_step` by (dq, dv, du), of whose accelerations W has the derivatives."""
+        dt = self.time_step
+        nv, n = W.shape
+        _, turn, u = self.step_of_base(v, vdot)
+        R, V = rotation_exp(turn), displacement_matrix(turn)
+        dq, dv = jnp.eye(nv, n), jnp.eye(nv, n, nv)
+        w_u = dv[3:6] + dt * (W[3:6] - small_matmul(skew(v[:3]), dv[3:6]) + small_matmul(skew(v[3:6]), dv[:3]))
+        w_w = dv[:3] + dt * W[:3]
+        turned = dt * small_matmul(V, w_w)
+        D = jax.jacfwd(lambda turn: small_matvec(displacement_matrix(turn), u))(turn)
+        p = dq[3:6] + dt * (dt * small_matmul(D, w_w) + small_matmul(V, w_u))
+        v_after = small_matmul(R, w_u) - small_matmul(skew(small_matvec(R, u)), turned)
+        joints = dv[6:] + dt * W[6:]
+        of_q = [turned + small_matmul(R, dq[:3]), p, dq[6:] + dt * joints]
+        return jnp.concatenate([*of_q, w_w, v_after, joints])
+
 
 def velocity_after_impact(model: Any, contacts: Any, q: jax.Array, v: jax.Array) -> jax.Array:
     """Velocities after the impulse of all active contacts."""
     return constraint_impulses(model, contacts, q, v).v
 
 
-def step_of_base(v: jax.Array, vdot: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """New angular velocity, the rotation vector of the step, and its velocity u before that turn.
+class WrenchRows(AbstractForceTerm):
+    """Rows of Crocoddyl's cone; zero of a foot that is not down, which is within all bounds."""
 
-    The base moves along the twist dt (w_B, v_B) of its own frame. In the world's axes that is a turn by dt w and a
-    displacement dt V(dt w) u, and its new velocity is exp(dt w) u: none of them depends on the attitude.
-    """
-    w = v[:3] + DT * vdot[:3]
-    return w, DT * w, v[3:6] + DT * (vdot[3:6] - cross3(v[:3], v[3:6]))
+    dynamics: Gait
+    feet: tuple[to.FlatFoot, ...]
+    rows: jax.Array  # of force, then torque
 
-
-def euler_step(state: mbjax.State, vdot: jax.Array) -> mbjax.State:
-    """A step whose base velocity and twist are those in its own frame; here (w, v) are those in the world."""
-    q, v = state.q, state.v
-    w, turn, u = step_of_base(v, vdot)
-    joints_v = v[6:] + DT * vdot[6:]
-    quaternion = quaternion_multiply(quaternion_exp(turn), q[:4])
-    p = q[4:7] + DT * small_matvec(displacement_matrix(turn), u)
-    q_after = jnp.concatenate([quaternion, p, q[7:] + DT * joints_v])
-    v_after = jnp.concatenate([w, small_matvec(rotation_exp(turn), u), joints_v])
-    return mbjax.State(q_after, v_after, state.time + DT)
-
-
-def slopes_of_euler_step(v: jax.Array, vdot: jax.Array, W: jax.Array) -> jax.Array:
-    """Derivatives of `euler_step` by (dq, dv, du), of whose accelerations W has the derivatives."""
-    nv, n = W.shape
-    _, turn, u = step_of_base(v, vdot)
-    R, V = rotation_exp(turn), displacement_matrix(turn)
-    dq, dv = jnp.eye(nv, n), jnp.eye(nv, n, nv)
-    w_u = dv[3:6] + DT * (W[3:6] - small_matmul(skew(v[:3]), dv[3:6]) + small_matmul(skew(v[3:6]), dv[:3]))
-    w_w = dv[:3] + DT * W[:3]
-    turned = DT * small_matmul(V, w_w)
-    D = jax.jacfwd(lambda turn: small_matvec(displacement_matrix(turn), u))(turn)
-    p = dq[3:6] + DT * (DT * small_matmul(D, w_w) + small_matmul(V, w_u))
-    v_after = small_matmul(R, w_u) - small_matmul(skew(small_matvec(R, u)), turned)
-    joints = dv[6:] + DT * W[6:]
-    of_q = [turned + small_matmul(R, dq[:3]), p, dq[6:] + DT * joints]
-    return jnp.concatenate([*of_q, w_w, v_after, joints])
+    def of_force(self, force: jax.Array, stage: dict) -> jax.Array:
+        wrenches = [jnp.roll(foot.wrench(self.dynamics, force), 3) for foot in self.feet]
+        return jnp.concatenate([small_matvec(self.rows, wrench) for wrench in wrenches])
 
 
 class Costs(eqx.Module):
     """Goals of a node, with its references and weights."""
 
-    gait: Gait
     start: mbjax.State
     zero: mbjax.State
-    bounds: tuple[jax.Array, jax.Array]
-    friction: jax.Array
+    bounds: tuple[jax.Array, jax.Array] | None
+    cone: tuple[Any, Any, Any]  # of the forces that feet bear: rows, and their bounds
     feet: tuple[str, ...] = eqx.field(static=True)
 
     def running(self, node: dict) -> list:
         """Goals of states, efforts and forces."""
-        pyramid, factor = to.FrictionPyramid(self.gait, self.friction), node["factor"]
+        factor = node["factor"]
         return [
             *self.of_states(node),
             to.Effort(factor=factor * node["effort_weight"]),
-            to.Barrier(pyramid, 0.0, jnp.inf, factor=factor * node["cone_weight"]),
+            to.Barrier(*self.cone, factor=factor * node["cone_weight"]),
         ]
 
     def of_states(self, node: dict) -> list:
         """Goals of states alone."""
         factor = node["factor"]
+        weights = [factor * weight for weight in jnp.unstack(node["feet_weights"])]
+        if "turns" in node:
+            poses = [mbjax.RigidTransform(node["turns"][i], node["feet"][i]) for i in range(len(self.feet))]
+            feet = [
+                to.PoseGoal(name, pose, factor=weight, in_frame="own")
+                for name, pose, weight in zip(self.feet, poses, weights, strict=True)
+            ]
+        else:
+            feet = [
+                to.PointGoal(name, point, factor=weight)
+                for name, point, weight in zip(self.feet, jnp.unstack(node["feet"]), weights, strict=True)
+            ]
+        zero = to.StateGoal(self.zero, in_frame="own")
+        limits = [to.Barrier(zero, *self.bounds, factor=factor * node["bounds_weight"])] if self.bounds else []
         return [
             to.StateGoal(self.start, factor=factor * node["state_weights"], in_frame="own"),
             to.CenterOfMass(node["com"], factor=factor * node["com_weight"]),
-            *(
-                to.PointGoal(name, node["feet"][i], factor=factor * node["feet_weights"][i])
-                for i, name in enumerate(self.feet)
-            ),
-            to.Barrier(to.StateGoal(self.zero, in_frame="own"), *self.bounds, factor=factor * node["bounds_weight"]),
+            *feet,
+            *limits,
         ]
 
 
 def load(legged: Legged) -> mbjax.MultibodyModel:
     """The robot here: joints without limits, and motors without."""
-    text = re.sub(r"<limit [^>]*/>", "", reduced_urdf(legged.robot)).replace('type="revolute"', 'type="continuous"')
-    return mbjax.load(text, time_step=DT, base="floating", actuators="joints", on_unsupported="warn")
+    text = re.sub(r"<limit [^>]*/>", "", legged.urdf).replace('type="revolute"', 'type="continuous"')
+    return mbjax.load(text, time_step=legged.time_step, base="floating", actuators="joints", on_unsupported="warn")
 
 
 def problem_of(legged: Legged, model: Any, given: dict, gait: dict) -> tuple[to.Problem, Any]:
@@ -275,21 +328,36 @@ def problem_of(legged: Legged, model: Any, given: dict, gait: dict) -> tuple[to.
     columns[:6] = order_of_base
     columns = np.concatenate([columns, nv + columns])
     nodes["state_weights"] = nodes["state_weights"][:, columns]
-    low, high = (np.array(given["bounds"][side])[columns] for side in ("lower", "upper"))
-    bounds = tuple(jnp.asarray(np.where(abs(x) < 1e100, x, np.copysign(np.inf, x))) for x in (low, high))
-    bounds = tuple(x.at[:6].set(limit) for x, limit in zip(bounds, (-jnp.inf, jnp.inf), strict=True))
-    feet, normals = mbjax.ConstraintSet(), np.eye(3)[[2, 0, 1]]
-    for name in legged.feet:
-        feet = feet.add_contact_constraint(name, [0.0, 0, 0], normals, name=name, stabilization_time=2.0 / GAIN)
-    dynamics = Gait(feet.bind(model))
+    bounds = None
+    if given["bounds"]:
+        low, high = (np.array(given["bounds"][side])[columns] for side in ("lower", "upper"))
+        bounds = infinite(low), infinite(high)
+        bounds = tuple(x.at[:6].set(limit) for x, limit in zip(bounds, (-jnp.inf, jnp.inf), strict=True))
+    feet, normals, time = mbjax.ConstraintSet(), np.eye(3)[[2, 0, 1]], 2.0 / legged.gain
+    flat = tuple(to.FlatFoot(name, name, legged.size) for name in legged.feet if legged.size)
+    for foot in flat:
+        foot.add_to(feet, stabilization_time=time)
+    for name in () if flat else legged.feet:
+        feet.add_contact_constraint(name, [0.0, 0, 0], normals, name=name, stabilization_time=time)
+    dynamics = Gait(feet.bind(model), legged.time_step)
+    rows, *limits = (infinite(np.array(gait["cone"][key])) for key in ("A", "lower", "upper"))
+    if flat:
+        nodes["active"] = jnp.repeat(nodes["active"], len(flat[0].contact_names), axis=1)
+        cone = (WrenchRows(dynamics, flat, rows), *(jnp.tile(limit, len(flat)) for limit in limits))
+    else:
+        cone = (to.FrictionPyramid(dynamics, -rows[0, 2]), 0.0, jnp.inf)
     start = state(given["start"])
     neutral = np.zeros(2 * nv + 1)
     neutral[6] = 1.0
-    friction = jnp.asarray(-gait["cone"]["A"][0][2])
-    costs = Costs(dynamics, start, state(neutral), bounds, friction, legged.feet)
+    costs = Costs(start, state(neutral), bounds, cone, legged.feet)
     steps = len(gait["nodes"]) - 1
     running, final = to.AtStage(costs.running), to.AtStage(costs.of_states)
     return to.Problem(model, start, steps, running, final, stages=nodes, dynamics=dynamics), (state, order)
+
+
+def infinite(x: np.ndarray) -> jax.Array:
+    """Numbers of which those beyond 1e100 stand for infinity."""
+    return jnp.asarray(np.where(abs(x) < 1e100, x, np.copysign(np.inf, x)))
 
 
 def joint_order(model: Any, names: list[str]) -> np.ndarray:
@@ -315,7 +383,7 @@ def differences(problem: to.Problem, states: mbjax.State, efforts: jax.Array, co
 
 def there(legged: Legged, python: str, gaits: Sequence[str] | None) -> dict:
     """The gaits as Crocoddyl has them, node by node, and what it found."""
-    urdf = reduced_urdf(legged.robot)
+    urdf = legged.urdf
     joints = re.findall(r'<joint name="([^"]*)" type="revolute"', urdf)
     asked = {
         "urdf": urdf,
