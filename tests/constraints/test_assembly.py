@@ -301,7 +301,7 @@ def test_velocities_with_weights_of_zero_are_exact(free) -> None:
         return mbjax.assembly_qdot(mechanism.model, mechanism.cset, moved, v_guess + x[6:], weights)
 
     if len(free) in (1, 4):
-        check_gradients(by, jnp.zeros(12), forward=WHOLE_RUN)
+        check_gradients(by, jnp.zeros(12))
 
 
 @pytest.mark.whole_run("states that contradict their constraints are named")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from tests.gradients.checks import OFFSETS, WEIGHTS, WHOLE_RUN, check_gradients, compiled
+from tests.gradients.checks import OFFSETS, WEIGHTS, check_gradients, compiled
 from tests.models import random_tree, relative_error
 
 from .mechanisms import (
@@ -259,7 +259,7 @@ def test_gradients() -> None:
         return jnp.asarray(weights) @ everything
 
     leaves = [getattr(model.parameters, part) for part in parts]
-    result = check_gradients(weighted, leaves, cset, q, v, step=1e-4, forward=WHOLE_RUN)
+    result = check_gradients(weighted, leaves, cset, q, v, step=1e-4)
     still = [n for n, x in zip(result.names, result.reverse.T, strict=True) if not np.any(x)]
     assert not [n for n in still if any(part in n for part in ("quaternion_", ".p_", "normals", "distance"))]
     assert sum("axes" in n for n in still) == 2 * 9  # rotation parts of the axes that translate

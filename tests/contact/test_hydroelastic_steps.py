@@ -40,7 +40,7 @@ def test_derivatives_by_state_and_by_every_number() -> None:
         of_step = [after.v, 0.01 * contact.spatial_force, contact.centroid]
         return jnp.concatenate([*of_step, 0.01 * mbjax.time_derivatives(moving, state)[1]] if WHOLE_RUN else of_step)
 
-    result = all_gradients(f, discrete.collision, Q, V, step=1e-6, forward=WHOLE_RUN)
+    result = all_gradients(f, discrete.collision, Q, V, step=1e-6)
     compare(result, tolerance=1e-5)
     moved = {
         name: np.abs(row).max() for name, row in zip(result.names, result.reverse.T, strict=True) if np.any(row != 0.0)
