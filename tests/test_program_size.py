@@ -141,6 +141,7 @@ def test_kernels_of_many_worlds() -> None:
         assert copies_in_loops(program, worlds) == []
 
 
+@pytest.mark.whole_run("kernels of many worlds, above, and values in test_recursions_of_own_models.py")
 def test_recursions_are_kernels_where_each_world_has_its_model(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -190,8 +190,8 @@ def test_friction_at_rest_and_without_friction() -> None:
     """G12 and G13: slip of 0, 1e-12 and 0.5; friction coefficients of 0. Finite, and one-sided differences."""
     x = np.zeros((5, 4))
     x[:, 0], x[:, 2], x[:, 3] = -1e-3, [0.0, 1e-12, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.0, 1e-9]
-    check_pushed(pushed(), x, 2, 1e-7, one_sided=True)
-    by_friction = check_pushed(pushed(), x, 3, 1e-7, one_sided=True)
+    check_pushed(pushed("sap"), x, 2, 1e-7, one_sided=True)
+    by_friction = check_pushed(pushed("sap"), x, 3, 1e-7, one_sided=True)
     assert abs(by_friction[2, 3]) > 1e-3  # slides: friction moves it
     np.testing.assert_allclose(by_friction[:2, 3], 0.0, atol=1e-9)  # sticks
 

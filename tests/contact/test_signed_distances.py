@@ -183,7 +183,7 @@ def test_derivatives_are_exact() -> None:
         return [found.distance, found.point_A, found.point_B, found.normal]
 
     result = check_gradients(numbers, Q, model.collision.others, model.parameters.frame_translation, tolerance=1e-5)
-    moved = {name[: name.rindex("[")] for name, x in zip(result.names, result.forward.T, strict=True) if x.any()}
+    moved = {name[: name.rindex("[")] for name, x in zip(result.names, result.reverse.T, strict=True) if x.any()}
     assert moved == {"[0]", "[2]", *(f"[1].{part}" for part in ("quaternion", "translation", "size", "vertices"))}
 
 

@@ -87,6 +87,7 @@ EVERY = pytest.param("every joint", marks=pytest.mark.whole_run("a smaller tree,
 MIMIC = pytest.param("joints that mimic", marks=pytest.mark.whole_run("its derivatives in test_mimic_motion.py"))
 
 
+@pytest.mark.whole_run("derivatives of every joint beside differences in test_dynamics_derivatives.py, and Pinocchio's")
 @pytest.mark.parametrize("name", ["gravity on some bodies", MIMIC, EVERY])
 def test_closed_form_is_the_long_way(name: str, request: pytest.FixtureRequest) -> None:
     """Trimmed: no second derivatives, which are those of test_gradient_recursions.py and of a step."""

@@ -239,6 +239,7 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
     assert not wrong, f"float64 in {wrong}"
 
 
+@pytest.mark.whole_run("one program for all steps and all numbers of a rollout, and G54 in test_pitfalls.py")
 def test_g54_new_numbers_never_recompile() -> None:
     """The gradient of a step: one program for every value of every leaf, and for equal models built apart."""
     traces = []
@@ -310,7 +311,7 @@ def test_outside_jit_the_first_call_compiles_one_program_and_the_second_none(req
     assert not wrong, f"programs at the first and at the second call: {wrong}"
 
 
-@pytest.mark.whole_run("new numbers never recompile")
+@pytest.mark.whole_run("one program for all numbers of a rollout, and a second call outside jit, above")
 def test_new_numbers_outside_jit_compile_nothing(request: pytest.FixtureRequest) -> None:
     """Of the model, the state and forces, lists of them too, and of their transformations.
 

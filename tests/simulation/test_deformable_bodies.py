@@ -12,6 +12,7 @@ import pytest
 import mbjax
 from mbjax import parameters
 from mbjax.finite_elements import LAWS, lame_constants
+from tests.gradients.checks import WHOLE_RUN
 
 from ..deformable_meshes import box_mesh, held_bar
 
@@ -400,7 +401,7 @@ def test_action_equals_reaction_and_constraints_beside_stay_apart() -> None:
 
 @pytest.mark.parametrize("has_joint", [pytest.param(False, marks=pytest.mark.whole_run("one on a joint")), True])
 def test_nodes_fixed_to_the_world_stay_nearly_as_behind_a_wall(has_joint: bool) -> None:
-    """Near-rigid: the bar sags as one behind a wall; with and without rigid bodies that move."""
+    """Near-rigid: the bar sags as one behind a wall, with and without moving rigid bodies; whole run: at rest too."""
     plant = mbjax.MultibodyPlant(DT)
     if has_joint:
         plant.add_rigid_body("beside", mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.1))
@@ -412,6 +413,8 @@ def test_nodes_fixed_to_the_world_stay_nearly_as_behind_a_wall(has_joint: bool) 
     moved = np.abs(expected - behind.deformables.reference_positions).max()
     assert moved > 5e-4
     np.testing.assert_allclose(found, expected, atol=2e-3 * moved)
+    if not WHOLE_RUN:
+        return
     at_rest = [mbjax.deformable_equilibrium(m).state.nodes.position for m in models]
     np.testing.assert_allclose(at_rest[0], at_rest[1], atol=1e-12)
 

@@ -72,6 +72,7 @@ def test_costs_and_constraints_of_contact_forces():
     assert_equal((found.A, found.B), (plain.A, plain.B))
 
 
+@pytest.mark.whole_run("contacts hold, swing and stop, and their forces, in test_dynamics_of_problems.py")
 def test_forces_where_a_contact_begins_are_those_after_the_impulse():
     stage = {"active": jnp.array([True, True]), "begins": jnp.array([False, True])}
     state, effort = state_of(5), EFFORTS[0]
