@@ -59,6 +59,7 @@ def test_velocity_error_is_the_rate_of_the_error() -> None:
     assert np.all(np.any(terms.G != 0.0, axis=1))
 
 
+@pytest.mark.whole_run("gamma is Drake's and Pinocchio's, and that of closed forms")
 def test_gamma_is_minus_the_rate_of_G_times_v() -> None:
     cset, gamma = zoo().cset, zoo_terms().gamma
     at_rest = [cset.rows_of(name) for name in ("coupler", "lock of velocity")]

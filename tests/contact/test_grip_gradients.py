@@ -50,9 +50,7 @@ def fall_in_grip(model: mbjax.MultibodyModel, force: jax.Array) -> jax.Array:
 WEAK, STRONG = 4.0, 30.0  # N; the weight needs 6.8
 
 
-@pytest.mark.whole_run(
-    "a ball's accelerations in test_hydroelastic_steps.py, and surfaces between meshes in tests/geometry"
-)
+@pytest.mark.whole_run("derivatives of surfaces in tests/geometry, and of steps with points in contact")
 @pytest.mark.parametrize("approximation", ["sap", "similar", "lagged"])
 def test_slip_has_derivatives(approximation: str) -> None:
     """Forward = reverse = differences, in a grip that is too weak, as friction tells, and in one that holds."""

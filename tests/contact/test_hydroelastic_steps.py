@@ -28,27 +28,26 @@ def ball_on_ground(time_step: float = 0.005, approximation: str = "sap", **optio
     return plant.finalize()
 
 
+@pytest.mark.whole_run("derivatives of a ball's surface on a plane in tests/geometry, and of steps with contact points")
 def test_derivatives_by_state_and_by_every_number() -> None:
-    """Forward = reverse = differences of accelerations by leaves of both geometries; whole run: of a step, too."""
+    """Forward = reverse = differences of a step by leaves of both geometries; whole run: of a continuous plant, too."""
     discrete, continuous = ball_on_ground(), ball_on_ground(0.0)
 
     def f(collision: mbjax.CollisionParameters, q: jax.Array, v: jax.Array) -> jax.Array:
         stepped, moving = (eqx.tree_at(lambda m: m.collision, m, collision) for m in (discrete, continuous))
         state = mbjax.State(q, v, jnp.zeros(()))
-        accelerations = 0.01 * mbjax.time_derivatives(moving, state)[1]
-        if not WHOLE_RUN:
-            return accelerations
         after, outputs = mbjax.step(stepped, state)
         contact = outputs.contact_results.surfaces[0]
-        return jnp.concatenate([after.v, 0.01 * contact.spatial_force, contact.centroid, accelerations])
+        of_step = [after.v, 0.01 * contact.spatial_force, contact.centroid]
+        return jnp.concatenate([*of_step, 0.01 * mbjax.time_derivatives(moving, state)[1]] if WHOLE_RUN else of_step)
 
     result = all_gradients(f, discrete.collision, Q, V, step=1e-6)
     compare(result, tolerance=1e-5)
     moved = {
         name: np.abs(row).max() for name, row in zip(result.names, result.reverse.T, strict=True) if np.any(row != 0.0)
     }
-    of_step = ("relaxation_time",) if WHOLE_RUN else ()
-    for leaf in ("hydroelastic_modulus", "dynamic_friction", "hunt_crossley_dissipation", "size", *of_step):
+    of_continuous = ("hunt_crossley_dissipation",) if WHOLE_RUN else ()
+    for leaf in ("hydroelastic_modulus", "dynamic_friction", "relaxation_time", "size", *of_continuous):
         assert any(leaf in name for name in moved), leaf
 
 

@@ -305,6 +305,7 @@ def shapes_of(pairs) -> set[frozenset[str]]:
     return {frozenset(pair) for pair in pairs}
 
 
+@pytest.mark.whole_run("distances, points and normals of a quadruped's pairs are Drake's, in the order of their names")
 def test_a_pair_is_in_the_order_of_its_names() -> None:
     """A is what is named first; each pair of shapes comes once; and contact, on or off, changes no number."""
     off, on = workshop(), workshop("point")
