@@ -68,7 +68,6 @@ def balls(**options) -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-@pytest.mark.whole_run("the deepest contacts are kept")
 def test_predicted_contacts_are_kept_too() -> None:
     """One ball in the ground, one that would reach it within the step, one far above: room for the first two.
 
@@ -107,6 +106,7 @@ def test_predicted_contacts_are_kept_too() -> None:
         assert float(v[0]) == pytest.approx(fall, rel=1e-12)
 
 
+@pytest.mark.whole_run("contacts that are kept and counted where they are predicted, above")
 def test_the_deepest_contacts_are_kept_and_the_others_counted() -> None:
     """Five balls in the ground, room for three: those are as if the others were not there. None left out: the same."""
     depths = np.array([[0.1, 0.5, 0.3, 0.2, 0.4], [0.5, -0.1, 0.3, -0.2, 0.1]]) * 1e-3
@@ -124,17 +124,14 @@ def test_the_deepest_contacts_are_kept_and_the_others_counted() -> None:
         return jnp.sum(found[2]), found
 
     all_forces, none, _ = compiled(jax.vmap(lambda q: force_and_count(every, q)))(q)
-    if WHOLE_RUN:
-        (_, (forces, left_out, v)), gradient = compiled(jax.vmap(jax.value_and_grad(total, has_aux=True)))(q)
-        assert np.isfinite(gradient).all()
-        assert gradient[0][depths[0] > 0.25e-3].all()
-    else:
-        forces, left_out, v = compiled(jax.vmap(lambda q: force_and_count(kept, q)))(q)
+    (_, (forces, left_out, v)), gradient = compiled(jax.vmap(jax.value_and_grad(total, has_aux=True)))(q)
     assert none.tolist() == [0, 0]
     assert left_out.tolist() == [2, 0]
     np.testing.assert_allclose(forces[0], np.where(depths[0] > 0.25e-3, all_forces[0], 0.0), rtol=1e-9)
     np.testing.assert_allclose(forces[1], all_forces[1], rtol=1e-9)
     np.testing.assert_allclose(v[0][depths[0] < 0.25e-3], -9.81 * DT, rtol=1e-12)
+    assert np.isfinite(gradient).all()
+    assert gradient[0][depths[0] > 0.25e-3].all()
 
 
 @pytest.mark.whole_run("points that would touch within the step")
@@ -219,7 +216,7 @@ def test_a_continuous_plant_refuses_rigid_on_rigid() -> None:
         mbjax.set_proximity_properties(plant.finalize(), "ball", point_stiffness=np.inf)
 
 
-@pytest.mark.whole_run("derivatives by every leaf of contact, in test_gradients.py")
+@pytest.mark.whole_run("gradients of steps with friction, in test_impact_gradients.py")
 @pytest.mark.parametrize("approximation", APPROXIMATIONS)
 def test_derivatives_of_rigid_on_rigid(approximation: str) -> None:
     """By the state and every material number, pressed deeper than at rest; one ball locked, and none."""

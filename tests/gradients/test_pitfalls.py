@@ -191,7 +191,7 @@ def test_G34_cart_pole_in_single_precision_and_G36_gradients_that_repeat() -> No
     assert relative_error(single(u), plain) < 1e-3
 
 
-@pytest.mark.whole_run("gradients of long rollouts in tests/simulation/test_rollout.py, and of a cart-pole's, above")
+@pytest.mark.whole_run("gradients of a hundred steps of a fall, G32 above")
 def test_G37_chaos_grows_as_it_does_in_the_system_itself() -> None:
     """Undamped double pendulum: reverse mode follows finite differences until the growth makes those useless."""
     model = mbjax.load(mbjax.reference_models.path("acrobot"), time_step=0.005)
@@ -279,7 +279,7 @@ def sized_models() -> dict[str, mbjax.MultibodyModel]:
     }
 
 
-CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("chains in test_many_tangents and test_recursions"))
+CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("chains in test_recursions"))
 ONE_BODY = pytest.param("one body", marks=pytest.mark.whole_run("g50 in test_transformations, and the other sizes"))
 
 
