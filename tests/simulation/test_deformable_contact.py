@@ -95,6 +95,7 @@ def test_a_half_space_is_the_top_of_a_box_with_the_same_gradient() -> None:
     np.testing.assert_allclose(states[0], states[1], rtol=0, atol=1e-10)
 
 
+@pytest.mark.whole_run("forces of a padded finger on a box beside Drake, and of a block that rests with its weight")
 def test_forces_are_pressures_times_areas_and_balance() -> None:
     """A ball on a block on the ground: action is reaction, momentum changes by what acts, weights are carried."""
     model, state = block_and_ball("sap", 0.5)
