@@ -86,7 +86,11 @@ def test_expansions_by_closed_forms_equal_those_by_differentiation():
         np.testing.assert_allclose(one, other, atol=1e-13 * float(jnp.max(jnp.abs(other))))
 
 
-@pytest.mark.parametrize("model", [MODEL, ball_model()], ids=["floating", "ball"])
+@pytest.mark.parametrize(
+    "model",
+    [MODEL, pytest.param(ball_model(), marks=pytest.mark.whole_run("a floating body"))],
+    ids=["floating", "ball"],
+)
 def test_slopes_of_moves_and_differences(model):
     q, other = (mbjax.random_state(model, jax.random.key(seed)).q for seed in (1, 2))
     dv = 0.5 * jax.random.normal(jax.random.key(3), (model.num_velocities,))
