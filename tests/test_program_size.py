@@ -141,6 +141,7 @@ def test_kernels_of_many_worlds() -> None:
         assert copies_in_loops(program, worlds) == []
 
 
+@pytest.mark.whole_run("kernels of many worlds, above, and values in test_recursions_of_own_models.py")
 def test_recursions_are_kernels_where_each_world_has_its_model(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -211,6 +212,7 @@ def arithmetic_at_an_index(program: str) -> list[str]:
     return [op for kernel in at_an_index for op in of_floats.findall(kernel)]
 
 
+@pytest.mark.whole_run("operations of steps do not grow with the robot; kept contact in tests/plant")
 def test_operations_of_a_step_with_contact() -> None:
     """Of a humanoid on the ground and of the gradient of its rollout: compiling takes a time per operation."""
     parts = humanoid()

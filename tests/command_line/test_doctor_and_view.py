@@ -14,7 +14,7 @@ PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
 
 def test_doctor_checks_a_step(capsys, monkeypatch) -> None:
     check_step = doctor.check_step
-    monkeypatch.setattr(doctor, "check_step", lambda: check_step("cart_pole"))  # compiles faster than the arm
+    monkeypatch.setattr(doctor, "check_step", lambda: check_step("pendulum"))  # compiles faster than the arm
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["step"]["is_right"]

@@ -24,7 +24,6 @@ from tests.constraints.mechanisms import (
 from tests.gradients.checks import (
     OFFSETS,
     WEIGHTS,
-    WHOLE_RUN,
     Gradients,
     central_differences,
     check_gradients,
@@ -139,7 +138,7 @@ def test_projection_has_the_gradient_of_its_differences() -> None:
         state = mechanism.q + x[3:6] + 1e-3, mechanism.v + x[6:]
         return jnp.concatenate(mbjax.project_onto_constraints(changed, cset, *state))
 
-    check_gradients(projected, jnp.zeros(9), forward=WHOLE_RUN)
+    check_gradients(projected, jnp.zeros(9))
 
 
 @pytest.mark.whole_run(

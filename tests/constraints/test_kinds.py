@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from tests.gradients.checks import OFFSETS, WEIGHTS, WHOLE_RUN, check_gradients, compiled
+from tests.gradients.checks import OFFSETS, WEIGHTS, check_gradients, compiled
 from tests.models import random_tree, relative_error
 
 from .mechanisms import (
@@ -59,6 +59,7 @@ def test_velocity_error_is_the_rate_of_the_error() -> None:
     assert np.all(np.any(terms.G != 0.0, axis=1))
 
 
+@pytest.mark.whole_run("gamma is Drake's and Pinocchio's, and that of closed forms")
 def test_gamma_is_minus_the_rate_of_G_times_v() -> None:
     cset, gamma = zoo().cset, zoo_terms().gamma
     at_rest = [cset.rows_of(name) for name in ("coupler", "lock of velocity")]
@@ -259,7 +260,7 @@ def test_gradients() -> None:
         return jnp.asarray(weights) @ everything
 
     leaves = [getattr(model.parameters, part) for part in parts]
-    result = check_gradients(weighted, leaves, cset, q, v, step=1e-4, forward=WHOLE_RUN)
+    result = check_gradients(weighted, leaves, cset, q, v, step=1e-4)
     still = [n for n, x in zip(result.names, result.reverse.T, strict=True) if not np.any(x)]
     assert not [n for n in still if any(part in n for part in ("quaternion_", ".p_", "normals", "distance"))]
     assert sum("axes" in n for n in still) == 2 * 9  # rotation parts of the axes that translate

@@ -8,12 +8,12 @@ import pytest
 
 import mbjax
 from mbjax.geometry import Box, Geometry, HalfSpace, ProximityProperties, Sphere
-from tests.gradients.checks import check_gradients, compiled
+from tests.gradients.checks import WHOLE_RUN, check_gradients, compiled
 
 DT = 1e-3
 MU = 0.5
-WHOLE_RUN = pytest.mark.whole_run("sap; with the others balls slide and roll in test_one_ball.py")
-APPROXIMATIONS = ("sap", *(pytest.param(name, marks=WHOLE_RUN) for name in ("similar", "lagged")))
+OTHER_LAWS = pytest.mark.whole_run("sap; with the others a ball rolls beside Drake's in test_step_against_drake.py")
+APPROXIMATIONS = ("sap", *(pytest.param(name, marks=OTHER_LAWS) for name in ("similar", "lagged")))
 
 
 def box_on_ground(approximation: str) -> mbjax.MultibodyModel:
@@ -68,7 +68,6 @@ def balls(**options) -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-@pytest.mark.whole_run("the deepest contacts are kept")
 def test_predicted_contacts_are_kept_too() -> None:
     """One ball in the ground, one that would reach it within the step, one far above: room for the first two.
 
@@ -107,6 +106,7 @@ def test_predicted_contacts_are_kept_too() -> None:
         assert float(v[0]) == pytest.approx(fall, rel=1e-12)
 
 
+@pytest.mark.whole_run("contacts that are kept and counted where they are predicted, above")
 def test_the_deepest_contacts_are_kept_and_the_others_counted() -> None:
     """Five balls in the ground, room for three: those are as if the others were not there. None left out: the same."""
     depths = np.array([[0.1, 0.5, 0.3, 0.2, 0.4], [0.5, -0.1, 0.3, -0.2, 0.1]]) * 1e-3
@@ -216,7 +216,7 @@ def test_a_continuous_plant_refuses_rigid_on_rigid() -> None:
         mbjax.set_proximity_properties(plant.finalize(), "ball", point_stiffness=np.inf)
 
 
-@pytest.mark.whole_run("derivatives by every leaf of contact, in test_gradients.py")
+@pytest.mark.whole_run("gradients of steps with friction, in test_impact_gradients.py")
 @pytest.mark.parametrize("approximation", APPROXIMATIONS)
 def test_derivatives_of_rigid_on_rigid(approximation: str) -> None:
     """By the state and every material number, pressed deeper than at rest; one ball locked, and none."""
@@ -279,15 +279,23 @@ def test_limits_can_be_set_later_also_where_there_were_none() -> None:
 
 
 def test_G14_and_G15_at_a_limit() -> None:
-    """At, beside and beyond it, with infinite ones beside: continuous, finite, and the other joint is not moved."""
+    """At, beside and beyond it, with infinite ones beside: continuous, finite, and the other joint is not moved.
+
+    By every leaf of the model; trimmed: by the limits.
+    """
     model = pendulums()
+
+    def limits(model):
+        return model.parameters.position_lower_limits, model.parameters.position_upper_limits
+
     positions = jnp.array([-0.3 - 0.02, -0.3 - 1e-9, -0.3, -0.3 + 1e-9, -0.25])
 
     def step_and_derivatives(q0):
-        def after(model, v):
-            return mbjax.step(model, mbjax.State(jnp.stack([q0, 0.2]), v, jnp.zeros(())))[0].v
+        def after(leaves, v):
+            changed = leaves if WHOLE_RUN else eqx.tree_at(limits, model, leaves)
+            return mbjax.step(changed, mbjax.State(jnp.stack([q0, 0.2]), v, jnp.zeros(())))[0].v
 
-        end, pull = jax.vjp(after, model, jnp.array([-0.1, 0.3]))
+        end, pull = jax.vjp(after, model if WHOLE_RUN else limits(model), jnp.array([-0.1, 0.3]))
         return end, *jax.vmap(pull)(jnp.eye(2))
 
     after, by_leaves, jacobian = compiled(jax.vmap(step_and_derivatives))(positions)

@@ -63,7 +63,7 @@ def step_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Arra
     return jnp.concatenate([after.q, after.v, 0.01 * outputs.contact_results.force.ravel()])
 
 
-@pytest.mark.whole_run("the size of the programs of a step with contact")
+@pytest.mark.whole_run("the program of a step shrinks to that of what is kept, in tests/plant")
 def test_gradients_do_not_search_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of a rollout, whose steps are recomputed, holds the search once; it is marked by a sort."""
     model, (q, v) = two_balls(), state_of("slides")
@@ -81,7 +81,7 @@ def test_gradients_do_not_search_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compiled(jax.grad(after)).lower(v).compile().as_text().count(" sort(") == 1
 
 
-@pytest.mark.whole_run("by every leaf and the state, below; a ball in a lagged step, in test_impact_gradients.py")
+@pytest.mark.whole_run("steps of a ball with friction, in test_impact_gradients.py")
 @pytest.mark.parametrize("approximation", ["sap", "lagged", "similar"])
 def test_by_the_state(approximation: str) -> None:
     """Each of the modes of contact, the three states in one batch."""
@@ -134,7 +134,7 @@ def without_forward(f: Callable, *by: Any, step: np.ndarray) -> Gradients:
     return Gradients(reverse, reverse, np.asarray(differences), entry_names(by))
 
 
-@pytest.mark.whole_run("impacts' gradients, signed distances' derivatives, and the steps of surfaces by every number")
+@pytest.mark.whole_run("impacts' gradients, by friction too, and signed distances' derivatives")
 def test_by_every_leaf_of_contact_and_the_state(request: pytest.FixtureRequest) -> None:
     """Each moves a step of sap, compliant or near-rigid, or the continuous plant.
 
@@ -183,7 +183,7 @@ def test_by_every_leaf_of_contact_and_the_state(request: pytest.FixtureRequest) 
     assert moved == fields - elsewhere
 
 
-@pytest.mark.whole_run("two balls that touch, by every leaf and the state")
+@pytest.mark.whole_run("steps of a ball with friction, in test_impact_gradients.py")
 def test_where_limbs_touch_and_where_trees_do() -> None:
     """By the state, through the paths of both bodies and, where a world chooses its points, through their Jacobian."""
     every, rng = three_trees(), np.random.default_rng(5)
@@ -203,7 +203,7 @@ def test_where_limbs_touch_and_where_trees_do() -> None:
     np.testing.assert_allclose(jacobian, paths, rtol=0.0, atol=1e-9 * np.abs(paths).max())
 
 
-@pytest.mark.whole_run("first derivatives by every number")
+@pytest.mark.whole_run("first derivatives, in test_impact_gradients.py")
 def test_second_derivatives_where_it_slides() -> None:
     """Of a ball: the Hessian along a direction, forward over reverse, against differences of gradients."""
     model, state = ball(), at(-5e-4, -0.05, 0.4)

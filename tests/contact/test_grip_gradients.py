@@ -7,7 +7,7 @@ import pytest
 
 import mbjax
 from mbjax.geometry import Box, Geometry, ProximityProperties
-from tests.gradients.checks import WHOLE_RUN, all_gradients, compare
+from tests.gradients.checks import all_gradients, compare
 
 MASS, GRAVITY, DT, STEPS = 1.0, 9.81, 0.005, 20
 PAD = ProximityProperties(0.9).add_rigid_hydroelastic_properties()
@@ -50,7 +50,7 @@ def fall_in_grip(model: mbjax.MultibodyModel, force: jax.Array) -> jax.Array:
 WEAK, STRONG = 4.0, 30.0  # N; the weight needs 6.8
 
 
-@pytest.mark.whole_run("steps of a ball, in test_hydroelastic_steps.py, and surfaces between meshes, in tests/geometry")
+@pytest.mark.whole_run("derivatives of surfaces in tests/geometry, and of steps with points in contact")
 @pytest.mark.parametrize("approximation", ["sap", "similar", "lagged"])
 def test_slip_has_derivatives(approximation: str) -> None:
     """Forward = reverse = differences, in a grip that is too weak, as friction tells, and in one that holds."""
@@ -63,7 +63,7 @@ def test_slip_has_derivatives(approximation: str) -> None:
         )
         return jax.lax.map(lambda force: fall_in_grip(changed, force), forces)
 
-    result = all_gradients(slip, jnp.array([WEAK, STRONG]), modulus, friction, step=1e-6, forward=WHOLE_RUN)
+    result = all_gradients(slip, jnp.array([WEAK, STRONG]), modulus, friction, step=1e-6)
     compare(result, tolerance=1e-6)
     weak, strong = result.reverse
     fall = STEPS * (STEPS + 1) * DT**2 / 2.0  # how far steps of 1 m/s² lead from rest

@@ -30,7 +30,7 @@ from tests.model.test_contact_surfaces_of_plants import dented_cube
 
 STEPS = 200
 APART = {"rolling": 5e-7, "sliding": 4e-6, "lifted": 2e-8, "stacked": 3e-8}  # m/s, rad/s; measured: less than half
-WHOLE_RUN = pytest.mark.whole_run("a box that slides, and a ball that rolls under another law")
+WHOLE_RUN = pytest.mark.whole_run("a box that slides")
 SCENES = [pytest.param(name, marks=() if name == "sliding" else WHOLE_RUN) for name in WORLDS]
 
 
@@ -59,9 +59,8 @@ def test_steps_are_drakes(name: str) -> None:
     assert apart < APART[name]
 
 
-@pytest.mark.parametrize(
-    "approximation", ["similar", pytest.param("lagged", marks=pytest.mark.whole_run("the similar law"))]
-)
+@pytest.mark.whole_run("a box that slides, and points under every law beside Drake's in test_step_against_drake.py")
+@pytest.mark.parametrize("approximation", ["similar", "lagged"])
 def test_the_other_laws_are_drakes(approximation: str) -> None:
     twins = twins_of("rolling", approximation)
     q, v = states_in_drake(twins, 10)
@@ -69,9 +68,12 @@ def test_the_other_laws_are_drakes(approximation: str) -> None:
     np.testing.assert_allclose(ours, v[1:], atol=2e-6)
 
 
-def test_results_name_the_pair_and_have_drakes_force() -> None:
-    """Area, centroid and spatial force of the surface as a whole, in a continuous plant, whose forces are explicit."""
-    for representation in ("triangle", "polygon"):
+def test_results_name_the_pair_and_have_drakes_force(request: pytest.FixtureRequest) -> None:
+    """Area, centroid and spatial force of the surface as a whole, in a continuous plant, whose forces are explicit.
+
+    Trimmed: of polygons; triangles are beside Drake's in tests/geometry.
+    """
+    for representation in ("polygon",) if request.config.getoption("--trimmed") else ("polygon", "triangle"):
         twins = twins_of("sliding", time_step=0.0, contact_surface_representation=representation)
         q = twins.state.q.at[6].add(-0.004)
         outputs = mbjax.outputs(twins.model, mbjax.State(q, twins.state.v, jnp.zeros(())))
@@ -93,6 +95,7 @@ def test_results_name_the_pair_and_have_drakes_force() -> None:
         outputs.contact_results.surface(twins.model, "box::skin", "floor::top")
 
 
+@pytest.mark.whole_run("surfaces of triangles beside Drake's in tests/geometry, and a box that slides")
 def test_a_ball_on_a_dented_rigid_mesh_is_drakes(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Force and accelerations where a ball lies in the dent of a surface that is not convex."""
     stone = f"<mesh><uri>file://{dented_cube(tmp_path)}</uri><scale>0.1 0.1 0.1</scale></mesh>"

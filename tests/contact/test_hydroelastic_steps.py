@@ -28,6 +28,7 @@ def ball_on_ground(time_step: float = 0.005, approximation: str = "sap", **optio
     return plant.finalize()
 
 
+@pytest.mark.whole_run("derivatives of a ball's surface on a plane in tests/geometry, and of steps with contact points")
 def test_derivatives_by_state_and_by_every_number() -> None:
     """Forward = reverse = differences of a step by leaves of both geometries; whole run: of a continuous plant, too."""
     discrete, continuous = ball_on_ground(), ball_on_ground(0.0)
@@ -40,7 +41,7 @@ def test_derivatives_by_state_and_by_every_number() -> None:
         of_step = [after.v, 0.01 * contact.spatial_force, contact.centroid]
         return jnp.concatenate([*of_step, 0.01 * mbjax.time_derivatives(moving, state)[1]] if WHOLE_RUN else of_step)
 
-    result = all_gradients(f, discrete.collision, Q, V, step=1e-6, forward=WHOLE_RUN)
+    result = all_gradients(f, discrete.collision, Q, V, step=1e-6)
     compare(result, tolerance=1e-5)
     moved = {
         name: np.abs(row).max() for name, row in zip(result.names, result.reverse.T, strict=True) if np.any(row != 0.0)

@@ -95,7 +95,7 @@ OF_BOTH_PLANTS = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.whole_run("the slopes of a bounce")
+@pytest.mark.whole_run("a bounce has the derivatives of its closed form, in test_contact_integrator.py")
 @OF_BOTH_PLANTS
 def test_smoothing_is_felt_from_a_distance_and_where_surfaces_just_touch(time_step: float) -> None:
     """The force k δ² / (4 φ) of the law, in the step and in the continuous plant; its slope and that by δ.
@@ -149,7 +149,7 @@ def slopes_of_end() -> Callable[[jax.Array, jax.Array], jax.Array]:
     return compiled(jax.jacrev(end))
 
 
-@pytest.mark.whole_run("derivatives of steps by every leaf, and smoothing")
+@pytest.mark.whole_run("friction at rest and without friction, and a step that starts at its solution, below")
 @pytest.mark.parametrize("k", [1e3, 1e4, 1e5])
 def test_gradient_through_an_elastic_bounce(k: float) -> None:
     """G30: 0.5 from the wall, v = -1, T = 1; dz(T)/dz0 = -1. The other ball is far away."""
@@ -157,7 +157,7 @@ def test_gradient_through_an_elastic_bounce(k: float) -> None:
     np.testing.assert_allclose(slopes[0, 0], -1.0, atol=0.02)
 
 
-@pytest.mark.whole_run("one bounce, with friction and without")
+@pytest.mark.whole_run("a bounce has the derivatives of its closed form, in test_contact_integrator.py")
 def test_gradient_through_billiards() -> None:
     """G31: x1 = 0, v1 = 1 meets x2 = 0.52, r = 0.1, T = 1; d x2(T) / d(x1, x2, v1, v2) = (1, 0, 1, 0)."""
     far = 5.0  # from the wall
@@ -165,7 +165,7 @@ def test_gradient_through_billiards() -> None:
     np.testing.assert_allclose(slopes[1], [1.0, 0.0, 1.0, 0.0], atol=0.02)
 
 
-@pytest.mark.whole_run("rolling in test_one_ball.py and gradients by every leaf in test_gradients.py")
+@pytest.mark.whole_run("rolling in test_one_ball.py, and gradients with friction, below")
 def test_rolling_knows_the_inertia_about_its_axis_alone() -> None:
     """G35: down a plane at 0.1 rad, a = g sin θ / (1 + I / (m r²)); x and z of the inertia do nothing."""
     model = ball(friction=0.8)
@@ -190,8 +190,8 @@ def test_friction_at_rest_and_without_friction() -> None:
     """G12 and G13: slip of 0, 1e-12 and 0.5; friction coefficients of 0. Finite, and one-sided differences."""
     x = np.zeros((5, 4))
     x[:, 0], x[:, 2], x[:, 3] = -1e-3, [0.0, 1e-12, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.0, 1e-9]
-    check_pushed(pushed(), x, 2, 1e-7, one_sided=True)
-    by_friction = check_pushed(pushed(), x, 3, 1e-7, one_sided=True)
+    check_pushed(pushed("sap"), x, 2, 1e-7, one_sided=True)
+    by_friction = check_pushed(pushed("sap"), x, 3, 1e-7, one_sided=True)
     assert abs(by_friction[2, 3]) > 1e-3  # slides: friction moves it
     np.testing.assert_allclose(by_friction[:2, 3], 0.0, atol=1e-9)  # sticks
 

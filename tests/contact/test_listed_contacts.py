@@ -91,7 +91,7 @@ def alone_and_together(model: mbjax.MultibodyModel) -> tuple[np.ndarray, np.ndar
     return found, np.asarray(together)
 
 
-@pytest.mark.whole_run("the same of one robot, and of worlds of a batch, beside their tangents, below")
+@pytest.mark.whole_run("the list has the points that act, below")
 @pytest.mark.parametrize("law", ["sap", "similar", "lagged"])
 def test_a_list_gives_what_all_points_give(law: str) -> None:
     assert relative_error(*alone_and_together(robot(discrete_contact_approximation=law))) < 1e-10

@@ -42,8 +42,11 @@ def start_of(m: mujoco.MjModel, ankles: list[float] | None) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["ant", *(pytest.param(name, marks=WHOLE) for name in ("humanoid", "quadruped"))])
-def test_falls_and_settles_where_it_does_in_mujoco(name):
-    """MuJoCo holds geoms `margin` apart, which is taken away there; heights then differ by the softness of contact."""
+def test_falls_and_settles_where_it_does_in_mujoco(name: str, request: pytest.FixtureRequest) -> None:
+    """MuJoCo holds geoms `margin` apart, which is taken away there; heights then differ by the softness of contact.
+
+    Trimmed: without the gradient, which is that of steps with friction in test_impact_gradients.py.
+    """
     package, inside, ankles, dt, duration, tolerance = ROBOTS[name]
     file = folder_of(package, inside)
     m = mujoco.MjModel.from_xml_path(str(file))
@@ -66,7 +69,10 @@ def test_falls_and_settles_where_it_does_in_mujoco(name):
         final = mbjax.rollout(model, state, inputs, num_steps=CHUNK).final_state
         return mbjax.mujoco_state(model, final)[0][2], final
 
-    run = jax.jit(jax.value_and_grad(heights, argnums=1, has_aux=True))
+    if request.config.getoption("--trimmed"):
+        run = jax.jit(lambda state, ctrl: (heights(state, ctrl), jnp.zeros(m.nu)))
+    else:
+        run = jax.jit(jax.value_and_grad(heights, argnums=1, has_aux=True))
     state = mbjax.state_from_mujoco(model, qpos, np.zeros(m.nv))
     highest = height = float(qpos[2])
     for _ in range(round(duration / dt / CHUNK)):
@@ -77,6 +83,8 @@ def test_falls_and_settles_where_it_does_in_mujoco(name):
     assert abs(float(height) - d.qpos[2]) < tolerance
     assert np.abs(state.v).max() < 0.5
 
+    if request.config.getoption("--trimmed"):
+        return
     (_, _), gradient = run(state, jnp.asarray(ctrl))
     direction, e = np.random.default_rng(0).normal(size=m.nu), 1e-5
     ends = [float(run(state, jnp.asarray(ctrl + sign * e * direction))[0][0]) for sign in (1.0, -1.0)]

@@ -28,6 +28,7 @@ from mbjax.spatial.component_algebra import symmetric_matrix
 from tests.contact.test_quadruped import quadruped, standing
 
 APPROXIMATIONS = ("sap", "similar", "lagged")
+OTHER_LAWS = pytest.mark.whole_run("sap; balls roll under the others beside Drake's in test_step_against_drake.py")
 
 
 def test_every_form_of_the_matrix_is_the_derivative_of_the_residual() -> None:
@@ -66,6 +67,7 @@ def by_forms(problem: Any, forms: tuple = ()) -> list[Any]:
     return [dataclasses.replace(problem, contacts=x) for x in contacts]
 
 
+@pytest.mark.whole_run("every form of the matrix is the derivative of the residual")
 def test_contacts_do_what_their_jacobian_says() -> None:
     """An arm between two balls of the world, in pairs where it comes first and where it comes second."""
     plant = mbjax.MultibodyPlant(2e-3)
@@ -86,7 +88,7 @@ def test_contacts_do_what_their_jacobian_says() -> None:
     assert not paths.is_A.all()
 
 
-@pytest.mark.whole_run("contacts with the ground do what their Jacobian says")
+@pytest.mark.whole_run("every form of the matrix is the derivative of the residual")
 def test_contacts_between_any_two_bodies_do_what_their_jacobian_says() -> None:
     """Boxes and balls of three trees: of one branch, of two, of two trees, and with the ground."""
     paths = compare_with_jacobian(three_trees())
@@ -145,7 +147,7 @@ def compare_with_jacobian(model: mbjax.MultibodyModel) -> ContactPaths:
     return find_contact_paths(topology, points.mobods_A, points.mobods_B)
 
 
-@pytest.mark.whole_run("contacts do what their Jacobian says")
+@pytest.mark.whole_run("every form of the matrix is the derivative of the residual, and fingers beside Drake's")
 def test_contacts_of_fingers_that_mimic() -> None:
     """Of two that close on each other and on the ground, with one velocity for both: a Jacobian sums what it moves."""
     plant = mbjax.MultibodyPlant(2e-3)
@@ -180,6 +182,7 @@ def test_contacts_of_fingers_that_mimic() -> None:
     np.testing.assert_allclose(solved, exact, rtol=0.0, atol=1e-12 * np.abs(exact).max())
 
 
+@pytest.mark.whole_run("every form of the matrix is the derivative of the residual")
 def test_what_moves_two_bodies_together_feels_nothing_of_a_contact_between_them() -> None:
     """Not even the rounding of a stiffness of 1e12: the trunk's rows of the matrix are exactly zero."""
     model = three_trees()
@@ -213,7 +216,9 @@ def test_slots_of_the_same_bodies_are_found() -> None:
     assert sorted(k for start, n, slots in runs for k in range(start, start + n * slots)) == list(range(len(mobods)))
 
 
-@pytest.mark.parametrize("approximation", APPROXIMATIONS)
+@pytest.mark.parametrize(
+    "approximation", ["sap", *(pytest.param(x, marks=OTHER_LAWS) for x in APPROXIMATIONS if x != "sap")]
+)
 def test_stiffness_and_power_along_a_line_are_those_of_the_impulse(approximation: str) -> None:
     """At random velocities, sticking, slipping and apart, and where nothing slips at all."""
     plant = mbjax.MultibodyPlant(2e-3)

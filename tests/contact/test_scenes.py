@@ -35,7 +35,7 @@ def gripper() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-@pytest.mark.whole_run("stacks and arms in contact beside Drake")
+@pytest.mark.whole_run("a ball that rolls, and a quadruped that trots, beside Drake's")
 def test_a_gripper_lifts_a_cube_that_friction_can_carry() -> None:
     """Two fingers carry m g where 2 μ F is more, and let it fall with g - 2 μ F / m where it is less."""
     model = gripper()

@@ -183,7 +183,7 @@ def test_derivatives_are_exact() -> None:
         return [found.distance, found.point_A, found.point_B, found.normal]
 
     result = check_gradients(numbers, Q, model.collision.others, model.parameters.frame_translation, tolerance=1e-5)
-    moved = {name[: name.rindex("[")] for name, x in zip(result.names, result.forward.T, strict=True) if x.any()}
+    moved = {name[: name.rindex("[")] for name, x in zip(result.names, result.reverse.T, strict=True) if x.any()}
     assert moved == {"[0]", "[2]", *(f"[1].{part}" for part in ("quaternion", "translation", "size", "vertices"))}
 
 
@@ -305,6 +305,7 @@ def shapes_of(pairs) -> set[frozenset[str]]:
     return {frozenset(pair) for pair in pairs}
 
 
+@pytest.mark.whole_run("distances, points and normals of a quadruped's pairs are Drake's, in the order of their names")
 def test_a_pair_is_in_the_order_of_its_names() -> None:
     """A is what is named first; each pair of shapes comes once; and contact, on or off, changes no number."""
     off, on = workshop(), workshop("point")

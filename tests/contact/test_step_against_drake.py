@@ -59,8 +59,8 @@ def momentum_residual(model, q, v, v_after, inputs):
     return norm(residual) / jnp.maximum(size, 1e-12)
 
 
-WHOLE_RUN = pytest.mark.whole_run("a stack has sap, the ball that rolls the others")
-TRIMMED = (("stacked", "sap"), ("rolling", "similar"), ("rolling", "lagged"))
+WHOLE_RUN = pytest.mark.whole_run("a ball that rolls, and the quadruped that trots with sap in test_quadruped.py")
+TRIMMED = (("rolling", "similar"), ("rolling", "lagged"))
 CASES = [
     pytest.param(name, approximation, marks=() if (name, approximation) in TRIMMED else WHOLE_RUN)
     for name in SCENES

@@ -11,7 +11,7 @@ import scipy.linalg
 import mbjax
 from mbjax import controllers
 from mbjax import trajectory_optimization as to
-from tests.gradients.checks import compiled
+from tests.gradients.checks import WHOLE_RUN, compiled
 
 Q, R = jnp.array([1.0, 10.0, 0.1, 1.0]), jnp.array([0.01])
 
@@ -61,13 +61,15 @@ def test_derivatives_of_the_riccati_solution() -> None:
 
 
 def test_the_gain_is_that_of_scipy_and_holds_the_pole() -> None:
-    """The closed loop's modes lie within the unit circle, and the pole comes back from 0.2 rad."""
+    """The closed loop's modes lie within the unit circle; whole run: the pole comes back from 0.2 rad."""
     found, model = upright(), cart()
     A, B = (np.asarray(x) for x in to.linearize(model, mbjax.default_state(model), jnp.zeros(1)))
     P = scipy.linalg.solve_discrete_are(A, B, np.diag(Q), np.diag(R))
     K = np.linalg.solve(np.diag(R) + B.T @ P @ B, B.T @ P @ A)
     np.testing.assert_allclose(found.K, K, rtol=1e-8)
     assert abs(np.linalg.eigvals(A - B @ found.K)).max() < 1.0
+    if not WHOLE_RUN:
+        return
     start = mbjax.State(jnp.array([0.0, 0.2]), jnp.zeros(2))
     after = compiled(lambda start: mbjax.rollout(model, start, found, 800))(start)
     np.testing.assert_allclose(after.q[-1], 0.0, atol=1e-4)

@@ -133,7 +133,7 @@ def test_equals_drake_and_pinocchio(name, record_property, request):
             assert_accurate(name, errors, closely, np.float64)
 
 
-@pytest.mark.whole_run("double precision, above; single beside double in test_many_tangents.py and test_many_worlds.py")
+@pytest.mark.whole_run("double precision, above, and what stays single, in g53 of tests/gradients")
 @pytest.mark.parametrize("name", FILES)
 def test_single_precision(name, record_property):
     """Near the origin; for floating bases also 100 m away, which only positions in the world feel."""

@@ -33,10 +33,8 @@ def by_recursion(model: mbjax.MultibodyModel, q: Array, weight: Array) -> Array:
     return weighted(model, q, weight, known=True)
 
 
-SEVERAL = pytest.param(3, marks=pytest.mark.whole_run("one world, and the batches of test_many_worlds.py"))
-
-
-@pytest.mark.parametrize("worlds", [None, SEVERAL])
+@pytest.mark.whole_run("derivatives of steps with friction in joints and in contacts beside differences")
+@pytest.mark.parametrize("worlds", [None, 3])
 def test_recursion_is_the_sums(worlds: int | None) -> None:
     """By q and by every leaf of the model, joints of several directions and such that slide among them."""
     model, rng = random_tree(3, ("revolute", "screw", "planar", "prismatic")).model, np.random.default_rng(7)

@@ -75,7 +75,7 @@ def test_gradient_by_recursion(name: str, gravity: bool) -> None:
     assert largest_error(ways["placed"], ways["sums"][1:]) < 1e-12
 
 
-@pytest.mark.whole_run("gradients of long chains in single precision in test_many_tangents.py")
+@pytest.mark.whole_run("double precision, and what stays single, in g53 of tests/gradients")
 def test_gradient_in_single_precision() -> None:
     """By the state and by every leaf of the model, as exact as the sums: both beside double precision."""
     model, q, v, vdot, _, weight, _ = case("quadruped")

@@ -19,7 +19,7 @@ from tests.xla_options import AS_USERS_HAVE_IT
 from .recursion_models import model_of
 
 as_users = functools.partial(jax.jit, compiler_options=AS_USERS_HAVE_IT)
-WHOLE = pytest.mark.whole_run("two chunks of another tree")
+WHOLE = pytest.mark.whole_run("many worlds as alone, in test_recursions.py")
 ONE_CHUNK, TWO_CHUNKS = 97, 193  # the second chunk of the latter begins within the first
 # the error of single precision beside double precision of the same numbers, of the largest number of a world
 SINGLE = {"forward": 1e-5, "gradient": 2e-4, "inverse": 2e-6, "its gradient": 1e-4, "mass": 2e-6, "poses": 1e-6}
@@ -105,7 +105,7 @@ def test_each_world_is_as_alone(name: str, worlds: int) -> None:
     assert {k: e for k, e in errors.items() if not e < (1e-11 if "model" in k else 1e-12)} == {}
 
 
-@pytest.mark.whole_run("each world as alone, and gradients of one world in single precision")
+@pytest.mark.whole_run("many worlds as alone, in test_recursions.py, and what stays single, in g53")
 @pytest.mark.parametrize("name", ["quadruped", "constant hinge maps", "humanoid"])
 def test_single_precision(name: str) -> None:
     """Of each world, beside double precision of the same numbers."""
@@ -122,7 +122,7 @@ def with_parameters(model, parameters: dict):
     return dataclasses.replace(model, parameters=dataclasses.replace(model.parameters, **parameters))
 
 
-@pytest.mark.whole_run("each world as alone, which has them in the trimmed run")
+@pytest.mark.whole_run("derivatives where worlds differ in one leaf alone, in test_recursions_of_own_models.py")
 @pytest.mark.parametrize("own_models", [False, True])
 def test_gradients_by_the_model(own_models: bool) -> None:
     """Of each world, of a model that worlds share and of its own."""
@@ -142,7 +142,7 @@ def test_gradients_by_the_model(own_models: bool) -> None:
     assert max(errors.values()) < 1e-11, errors
 
 
-@pytest.mark.whole_run("Jacobians of several worlds in test_many_tangents.py")
+@pytest.mark.whole_run("worlds that share arguments, in test_jacobians.py")
 @pytest.mark.parametrize("name", ["quadruped", "every joint"])
 def test_jacobians(name: str) -> None:
     """Whole ones in several chunks, and by fewer tangents than are worth it."""
@@ -165,7 +165,7 @@ def test_jacobians(name: str) -> None:
     assert max(errors.values()) < 1e-11, errors
 
 
-@pytest.mark.parametrize("bad", [np.nan, pytest.param(np.inf, marks=WHOLE)])
+@pytest.mark.parametrize("bad", [np.nan, pytest.param(np.inf, marks=pytest.mark.whole_run("nan"))])
 def test_a_bad_world_stays_alone(bad: float, request: pytest.FixtureRequest) -> None:
     """To the last bit, whether q, v or (whole run) a mass is bad, in worlds that two chunks compute as well."""
     model, names = model_of("constant hinge maps"), ("q", "v", "mass")

@@ -275,6 +275,7 @@ def test_placement_is_found_once_where_the_model_is_known() -> None:
     )
 
 
+@pytest.mark.whole_run("derivatives where worlds differ in one leaf, and those by every leaf in test_leaf_coverage.py")
 def test_a_placed_model_moves_with_its_leaves() -> None:
     """The gradient by the model passes through its placement: forward mode, reverse mode and differences agree."""
     model, q, v, _, tau, weight, _ = case("constant hinge maps")

@@ -16,6 +16,7 @@ from .recursion_models import G1, case, largest_error
 OWN = "body_mass", "gravity", "frame_translation", "joint_axis", "screw_pitch", "joint_damping"
 
 
+@pytest.mark.whole_run("values and derivatives where worlds differ in one leaf alone, and randomized worlds")
 @pytest.mark.parametrize(
     ("name", "kernels"),
     [
@@ -96,7 +97,7 @@ def test_derivatives_where_worlds_differ_in_one_leaf_alone(
     jax.clear_caches()
 
 
-@pytest.mark.whole_run("worlds with models of their own")
+@pytest.mark.whole_run("values and derivatives where worlds differ in one leaf alone")
 @pytest.mark.parametrize("kernels", ["1", pytest.param("0", marks=G1)])
 def test_worlds_that_share_all_but_one_argument(
     kernels: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

@@ -83,13 +83,9 @@ def derivatives(x: dict, direction: dict, other: dict, second: bool) -> dict:
     return found
 
 
-EVERY = pytest.param("every joint", marks=pytest.mark.whole_run("a smaller tree, and Pinocchio's derivatives"))
-MIMIC = pytest.param("joints that mimic", marks=pytest.mark.whole_run("its derivatives in test_mimic_motion.py"))
-
-
-@pytest.mark.parametrize("name", ["gravity on some bodies", MIMIC, EVERY])
-def test_closed_form_is_the_long_way(name: str, request: pytest.FixtureRequest) -> None:
-    """Trimmed: no second derivatives, which are those of test_gradient_recursions.py and of a step."""
+@pytest.mark.whole_run("derivatives of every joint beside differences in test_dynamics_derivatives.py, and Pinocchio's")
+@pytest.mark.parametrize("name", ["gravity on some bodies", "joints that mimic", "every joint"])
+def test_closed_form_is_the_long_way(name: str) -> None:
     model, rng = MODELS[name](), np.random.default_rng(4)
     state = mbjax.random_state_within_limits(model, jax.random.key(6))
     q = state.q * 1.3  # quaternions need not be of unit length
@@ -98,7 +94,7 @@ def test_closed_form_is_the_long_way(name: str, request: pytest.FixtureRequest) 
     x = dict(zip(("model", *STATE), (model, q, state.v, vdot, F), strict=True))
     moving = eqx.filter(x, eqx.is_inexact_array)
     direction, other = (jax.tree.map(lambda a: jnp.asarray(rng.normal(size=a.shape)), moving) for _ in range(2))
-    found = derivatives(x, direction, other, second=not request.config.getoption("--trimmed"))
+    found = derivatives(x, direction, other, second=True)
     got, expected = (dict(jax.tree.leaves_with_path(found[way])) for way in ("closed", "long"))
     for path, known in (expected | got).items():
         ours, theirs = (x.get(path, jnp.zeros_like(known)) for x in (got, expected))  # what is known not to move

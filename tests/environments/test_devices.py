@@ -89,10 +89,8 @@ def read(files: list[pathlib.Path]) -> Worlds:
     return {kind: np.concatenate([parts[name] for name in order if name[0] == kind]) for kind in "qvr"}
 
 
-@pytest.mark.parametrize(
-    ("devices", "processes"),
-    [(8, 1), pytest.param(4, 2, marks=pytest.mark.whole_run("eight devices, and test_adapters for checkpoints"))],
-)
+@pytest.mark.whole_run("worlds shared out among devices in test_shard_map.py and test_sharded_worlds.py")
+@pytest.mark.parametrize(("devices", "processes"), [(8, 1), (4, 2)])
 def test_worlds_are_bit_equal_to_those_of_one_device(tmp_path: pathlib.Path, devices: int, processes: int) -> None:
     found, of_one_device = worlds_of(devices, processes, tmp_path)
     for kind, expected in (of_one_device or worlds_of(1, 1, tmp_path)[0]).items():

@@ -40,14 +40,18 @@ def start_rotations(name: str) -> jax.Array:
 def test_stress_and_stiffness_are_derivatives_of_the_energy(name: str) -> None:
     law, R = LAWS[name], start_rotations(name)
     energy = lambda F: jnp.sum(law.energy_density(F, R, LAME))  # noqa: E731
-    P = law.stress(F_ALL, R, LAME)
-    np.testing.assert_allclose(P, jax.grad(energy)(F_ALL), atol=1e-12)
     dF = jnp.array(rng.normal(size=F_ALL.shape))
     h = 1e-6
-    of_stress = (law.stress(F_ALL + h * dF, R, LAME) - law.stress(F_ALL - h * dF, R, LAME)) / (2 * h)
-    dP = law.stress_change(F_ALL, R, LAME, dF)
+
+    @jax.jit
+    def at(F: jax.Array) -> tuple[jax.Array, ...]:
+        stress = law.stress(F, R, LAME), jax.grad(energy)(F)
+        return *stress, law.stress_change(F, R, LAME, dF), stiffness_of(law, F, R, LAME)
+
+    P, expected, dP, C = at(F_ALL)
+    np.testing.assert_allclose(P, expected, atol=1e-12)
+    of_stress = (at(F_ALL + h * dF)[0] - at(F_ALL - h * dF)[0]) / (2 * h)
     np.testing.assert_allclose(dP, of_stress, rtol=1e-7, atol=1e-7)
-    C = stiffness_of(law, F_ALL, R, LAME)
     np.testing.assert_allclose((C @ dF.reshape(-1, 9, 1)).reshape(-1, 3, 3), dP, atol=1e-12)
     np.testing.assert_allclose(C, jnp.swapaxes(C, 1, 2), atol=1e-12)
 
@@ -55,17 +59,20 @@ def test_stress_and_stiffness_are_derivatives_of_the_energy(name: str) -> None:
 @pytest.mark.parametrize("name", LAWS)
 def test_the_positive_part_of_the_stiffness(name: str) -> None:
     law, R = LAWS[name], start_rotations(name)
-    C = np.asarray(stiffness_of(law, F_ALL, R, LAME))
+    dF, turns = jnp.array(rng.normal(size=F_ALL.shape)), jnp.arange(len(F_ALL)) % 2 == 0
+
+    @jax.jit
+    def at(F: jax.Array) -> tuple:
+        given = law, F, R, LAME
+        return stiffness_of(*given), convex_stiffness(*given), stiffness_in_search(*given, turns, dF)
+
+    C, found, (stiffness, along) = jax.tree.map(np.asarray, at(F_ALL))
     values, vectors = np.linalg.eigh(C)
     expected = (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    found = convex_stiffness(law, F_ALL, R, LAME)
     scale = np.abs(C).max(axis=(1, 2))[:, None, None]
     assert np.abs((found - expected) / scale).max() < 1e-12
     turned = (vectors * np.abs(values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-    turns = jnp.arange(len(F_ALL)) % 2 == 0
     expected = np.where(turns[:, None, None], turned, expected)
-    dF = jnp.array(rng.normal(size=F_ALL.shape))
-    stiffness, along = stiffness_in_search(law, F_ALL, R, LAME, turns, dF)
     assert np.abs((stiffness - expected) / scale).max() < 1e-12
     assert (
         np.abs((along.reshape(-1, 9) - np.einsum("mab,mb->ma", found, dF.reshape(-1, 9))) / scale[:, 0]).max() < 1e-11
@@ -81,8 +88,9 @@ def test_the_derivative_of_the_positive_part_also_where_eigenvalues_were_dropped
     of_F = lambda F: convex_stiffness(law, F, F, lame)  # noqa: E731
     dF = jnp.array(rng.normal(size=F.shape))
     h = 1e-6
-    differences = (of_F(F + h * dF) - of_F(F - h * dF)) / (2 * h)
-    found = jax.jvp(of_F, (F,), (dF,))[1]
+    value_and_change = jax.jit(lambda F: jax.jvp(of_F, (F,), (dF,)))
+    differences = (value_and_change(F + h * dF)[0] - value_and_change(F - h * dF)[0]) / (2 * h)
+    found = value_and_change(F)[1]
     scale = jnp.max(jnp.abs(differences), axis=(1, 2), keepdims=True)
     np.testing.assert_allclose(found / scale, differences / scale, atol=2e-7)
 
@@ -90,10 +98,10 @@ def test_the_derivative_of_the_positive_part_also_where_eigenvalues_were_dropped
 @pytest.mark.parametrize("name", ["corotated", "stable_neo_hookean", "rotating_small_strain"])
 def test_a_rotation_changes_nothing_and_rest_is_a_minimum(name: str) -> None:
     law, Q = LAWS[name], jnp.array(rotation())
-    np.testing.assert_allclose(
-        law.energy_density(Q @ F_ALL, F_ALL, LAME), law.energy_density(F_ALL, F_ALL, LAME), atol=1e-13
-    )
-    np.testing.assert_allclose(law.stress(Q @ F_ALL, F_ALL, LAME), Q @ law.stress(F_ALL, F_ALL, LAME), atol=1e-12)
+    at = jax.jit(lambda F: (law.energy_density(F, F_ALL, LAME), law.stress(F, F_ALL, LAME)))
+    (energy, stress), (of_turned, turned) = at(F_ALL), at(Q @ F_ALL)
+    np.testing.assert_allclose(of_turned, energy, atol=1e-13)
+    np.testing.assert_allclose(turned, Q @ stress, atol=1e-12)
     rest = jnp.eye(3)[None]
     one = jax.tree.map(lambda x: x[:1], LAME)
     np.testing.assert_allclose(law.stress(rest, rest, one), 0.0, atol=1e-15)
@@ -118,7 +126,8 @@ def test_singular_factors_and_rotations_with_all_derivatives_finite() -> None:
     F = jnp.concatenate(
         [F_ALL, jnp.array([np.zeros((3, 3)), -np.eye(3), np.diag([2.0, 2.0, 0.0]), np.diag([1.0, 0, 0])])]
     )
-    U, sigma, V = singular_factors(F)
+    factors = jax.jit(singular_factors)
+    U, sigma, V = factors(F)
     np.testing.assert_allclose((U * sigma[:, None, :]) @ jnp.swapaxes(V, 1, 2), F, atol=1e-14)
     for Q in (U, V):
         np.testing.assert_allclose(jnp.swapaxes(Q, 1, 2) @ Q, np.broadcast_to(np.eye(3), Q.shape), atol=1e-14)
@@ -128,9 +137,10 @@ def test_singular_factors_and_rotations_with_all_derivatives_finite() -> None:
     def twice(F: jax.Array) -> jax.Array:
         return jax.jvp(jax.grad(lambda F: jnp.sum(jnp.sin(rotation_factor(F)))), (F,), (jnp.ones_like(F),))[1]
 
-    assert np.isfinite(twice(F)).all()
+    assert np.isfinite(jax.jit(twice)(F)).all()
     tiny = F.astype(jnp.float32) * jnp.float32(1e-11)  # whose squares vanish
-    assert all(np.isfinite(x).all() for x in singular_factors(tiny))
+    assert all(np.isfinite(x).all() for x in factors(tiny))
     dF, h = jnp.array(rng.normal(size=F_ALL.shape)), 1e-6
-    differences = (rotation_factor(F_ALL + h * dF) - rotation_factor(F_ALL - h * dF)) / (2 * h)
-    np.testing.assert_allclose(jax.jvp(rotation_factor, (F_ALL,), (dF,))[1], differences, rtol=1e-6, atol=1e-7)
+    value_and_change = jax.jit(lambda F: jax.jvp(rotation_factor, (F,), (dF,)))
+    differences = (value_and_change(F_ALL + h * dF)[0] - value_and_change(F_ALL - h * dF)[0]) / (2 * h)
+    np.testing.assert_allclose(value_and_change(F_ALL)[1], differences, rtol=1e-6, atol=1e-7)

@@ -16,7 +16,7 @@ import mbjax
 from tests.xla_options import FAST_TO_COMPILE
 
 WHOLE_RUN = "MBJAX_TRIMMED_TESTS" not in os.environ
-"""To pass as `forward`: the trimmed run leaves out forward mode, whose rules reverse mode transposes.
+"""Whether gradients have a third way: the trimmed run leaves out forward mode, whose rules reverse mode transposes.
 
 Rules that are not transposed, of many tangents and of torques, have tests of their own in `tests/dynamics`."""
 FORWARD_REVERSE = 1e-9
@@ -58,7 +58,7 @@ def central_differences(g: Callable[[jax.Array], jax.Array], flat: jax.Array, st
     return (jnp.tensordot(jnp.asarray(WEIGHTS), values, 1) / h[:, None]).T
 
 
-def all_gradients(f: Callable[..., Any], *args: Any, step: Any = 1e-5, forward: bool = True) -> Gradients:
+def all_gradients(f: Callable[..., Any], *args: Any, step: Any = 1e-5, forward: bool = WHOLE_RUN) -> Gradients:
     """Jacobians of f, whose results are raveled, with respect to every scalar of its arguments."""
     x = args[0] if len(args) == 1 else args
     flat, unravel = ravel_pytree(x)
@@ -78,7 +78,7 @@ def check_gradients(
     step: float = 1e-5,
     tolerance: float = FINITE_DIFFERENCES,
     scale: float | None = None,
-    forward: bool = True,
+    forward: bool = WHOLE_RUN,
 ) -> Gradients:
     """Asserts that the three agree, relative to the largest entry of each output (at least `scale`)."""
     result = all_gradients(f, *args, step=step, forward=forward)

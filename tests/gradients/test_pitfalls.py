@@ -129,7 +129,7 @@ def test_G07_zero_angles_and_offset_slides() -> None:
         after, outputs = mbjax.step(model, mbjax.State(x["q"], x["v"], jnp.array(0.0)))
         return outputs.generalized_acceleration, after.q, mbjax.body_poses_in_world(model, x["q"]).translation
 
-    check_gradients(f, {"q": jnp.zeros(2), "v": jnp.array([1.5, 0.7])}, tolerance=1e-7, forward=WHOLE_RUN)
+    check_gradients(f, {"q": jnp.zeros(2), "v": jnp.array([1.5, 0.7])}, tolerance=1e-7)
 
 
 @pytest.mark.whole_run("joint_damping in test_leaf_coverage: in a step, and as the law of continuous plants")
@@ -191,7 +191,7 @@ def test_G34_cart_pole_in_single_precision_and_G36_gradients_that_repeat() -> No
     assert relative_error(single(u), plain) < 1e-3
 
 
-@pytest.mark.whole_run("gradients of long rollouts in tests/simulation/test_rollout.py, and of a cart-pole's, above")
+@pytest.mark.whole_run("gradients of a hundred steps of a fall, G32 above")
 def test_G37_chaos_grows_as_it_does_in_the_system_itself() -> None:
     """Undamped double pendulum: reverse mode follows finite differences until the growth makes those useless."""
     model = mbjax.load(mbjax.reference_models.path("acrobot"), time_step=0.005)
@@ -238,7 +238,7 @@ def test_G43_massless_and_tiny_links() -> None:
     def f(q):
         return jax.lax.map(lambda model: mbjax.time_derivatives(model, mbjax.State(q, v, jnp.array(0.0)))[1], of_both)
 
-    check_gradients(f, jnp.array([0.4, -0.8, 0.6]), forward=WHOLE_RUN)
+    check_gradients(f, jnp.array([0.4, -0.8, 0.6]))
 
 
 def stacked(models: list[mbjax.MultibodyModel]) -> mbjax.MultibodyModel:
@@ -256,7 +256,7 @@ def test_G44_special_inertias() -> None:
         calls = [lambda m: mbjax.kinetic_energy(m, state.q, state.v), lambda m: mbjax.mass_matrix(m, state.q)]
         return [jax.lax.map(call, changed) for call in calls]
 
-    check_gradients(f, models.parameters.body_unit_inertia, forward=WHOLE_RUN)
+    check_gradients(f, models.parameters.body_unit_inertia)
 
     if not WHOLE_RUN:
         return  # steps of free bodies are in test_degenerate_models.py
@@ -279,7 +279,7 @@ def sized_models() -> dict[str, mbjax.MultibodyModel]:
     }
 
 
-CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("chains in test_many_tangents and test_recursions"))
+CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("chains in test_recursions"))
 ONE_BODY = pytest.param("one body", marks=pytest.mark.whole_run("g50 in test_transformations, and the other sizes"))
 
 

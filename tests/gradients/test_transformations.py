@@ -12,7 +12,7 @@ import pytest
 
 import mbjax
 from mbjax import trajectory_optimization as to
-from tests.gradients.checks import WHOLE_RUN, check_gradients
+from tests.gradients.checks import check_gradients
 from tests.models import relative_error
 
 BOX = mbjax.SpatialInertia.solid_box_with_mass(1.3, 0.3, 0.5, 0.1).shift(np.array([-0.1, 0.05, 0.2]))
@@ -53,7 +53,7 @@ def test_g50_every_transformation_of_a_saturated_step() -> None:
     x, dx = jnp.array([0.3, -0.2, 0.5, 0.1]), jnp.array([0.2, 0.1, -0.3, 0.4])
     f = functools.partial(controlled_step, saturating_arm())
     weights = jnp.asarray(np.random.default_rng(0).normal(size=6))
-    J = check_gradients(f, x, forward=WHOLE_RUN).reverse
+    J = check_gradients(f, x).reverse
     assert not J[4].any()  # the first effort is at its limit
 
     @jax.jit
@@ -239,6 +239,7 @@ def test_g53_single_precision_stays_single_with_x64_on(request: pytest.FixtureRe
     assert not wrong, f"float64 in {wrong}"
 
 
+@pytest.mark.whole_run("one program for all steps and all numbers of a rollout, and G54 in test_pitfalls.py")
 def test_g54_new_numbers_never_recompile() -> None:
     """The gradient of a step: one program for every value of every leaf, and for equal models built apart."""
     traces = []
@@ -271,8 +272,7 @@ jax.monitoring.register_event_duration_secs_listener(
     lambda name, seconds, **_: COMPILED.append(seconds) if name.endswith("backend_compile_duration") else None
 )
 IN_THE_TRIMMED_RUN = (
-    "assembly_qdot", "conservative_power", "implicit_time_derivatives_residual", "jacobian_translational_velocity",
-    "kinetic_energy", "mass_matrix", "spatial_accelerations_from_vdot",
+    "assembly_qdot", "implicit_time_derivatives_residual", "mass_matrix", "spatial_accelerations_from_vdot",
 )  # fmt: skip
 
 
@@ -310,7 +310,7 @@ def test_outside_jit_the_first_call_compiles_one_program_and_the_second_none(req
     assert not wrong, f"programs at the first and at the second call: {wrong}"
 
 
-@pytest.mark.whole_run("new numbers never recompile")
+@pytest.mark.whole_run("one program for all numbers of a rollout, and a second call outside jit, above")
 def test_new_numbers_outside_jit_compile_nothing(request: pytest.FixtureRequest) -> None:
     """Of the model, the state and forces, lists of them too, and of their transformations.
 

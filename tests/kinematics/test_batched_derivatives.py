@@ -58,7 +58,7 @@ def test_of_a_model_that_several_worlds_share() -> None:
             np.testing.assert_allclose(own[i], alone, atol=1e-15)
 
 
-@pytest.mark.whole_run("gradients by the model in tests/dynamics/test_many_worlds.py")
+@pytest.mark.whole_run("derivatives where worlds differ in one leaf alone, in tests/dynamics")
 def test_of_a_model_for_each_world() -> None:
     """At a q that they share, with `vmap` before derivatives: forward and reverse."""
     model, q = two_sliders(), jnp.array([0.1, 0.2])

@@ -126,6 +126,7 @@ def test_an_assembled_configuration_satisfies_couplers() -> None:
     assert np.abs(found.q - q).max() > 0.01
 
 
+@pytest.mark.whole_run("the balance of forces in a step, and the residual of constrained plants in tests/constraints")
 def test_the_implicit_residual_vanishes_at_the_time_derivatives() -> None:
     model = make_model("mimic", 0.0)
     at, inputs = start("mimic"), inputs_of(model)
@@ -139,7 +140,7 @@ def test_the_implicit_residual_vanishes_at_the_time_derivatives() -> None:
     assert np.abs(residual).max() < 1e-9 * np.abs(vdot).max()
 
 
-@pytest.mark.whole_run("time derivatives, and all ports of the continuous plant")
+@pytest.mark.whole_run("the balance of forces in a step")
 def test_simulation_is_that_with_couplers() -> None:
     ends = []
     for mimic in ("eliminate", "couple"):
@@ -352,7 +353,7 @@ def test_derivatives_of_forward_dynamics() -> None:
 
     numbers = NUMBERS if WHOLE_RUN else NUMBERS.at[1].set(0.0)
     at = numbers, *(jnp.array(x) for x in ([0.3, 0.2], [0.5, 0.4], [1.0, -2.0]))
-    result = check_gradients(functools.partial(dynamics, chain()), *at, forward=WHOLE_RUN)
+    result = check_gradients(functools.partial(dynamics, chain()), *at)
     assert np.abs(result.reverse[:, 1]).max() > 1e-6
     changed = eqx.tree_at(
         lambda m: (m.parameters.mimic_multiplier, m.parameters.mimic_offset), chain(), np.split(numbers, 2)

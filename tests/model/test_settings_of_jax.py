@@ -47,14 +47,15 @@ def test_ranks_are_not_promoted(arm, quadruped) -> None:
             jax.eval_shape(call)
 
 
-def test_an_eager_rollout_transfers_nothing_silently(arm) -> None:
-    state, u = mbjax.default_state(arm), jnp.zeros((2, arm.num_actuators))
+def test_an_eager_rollout_transfers_nothing_silently() -> None:
+    model = mbjax.load("cart_pole", time_step=1e-3)
+    state, u = mbjax.default_state(model), jnp.zeros((2, model.num_actuators))
     with jax.transfer_guard("disallow"):
-        found = mbjax.rollout(arm, state, u)
-        again = mbjax.rollout(arm, state, num_steps=2)
-        after, _ = mbjax.step(arm, state)
+        found = mbjax.rollout(model, state, u)
+        again = mbjax.rollout(model, state, num_steps=2)
+        after, _ = mbjax.step(model, state)
     np.testing.assert_allclose(found.q, again.q, rtol=0, atol=1e-12)
-    assert float(after.time) == arm.time_step
+    assert float(after.time) == model.time_step
 
 
 def test_a_model_of_64_bits_without_them_is_an_error(arm) -> None:

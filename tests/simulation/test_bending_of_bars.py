@@ -128,6 +128,7 @@ def test_the_first_frequency_is_the_known_part_of_timoshenkos(across: int, eleme
     assert abs(part_of_frequency(bar(across, elements)) - part) < 1e-3
 
 
+@pytest.mark.whole_run("sags and first frequencies are known parts of Timoshenko's, and steps are Drake's")
 @pytest.mark.parametrize("elements", ["linear", "quadratic"])
 def test_a_free_vibration_is_of_the_first_order_in_the_time_step(elements: str) -> None:
     """Velocities are implicit, so that the error after a period of the first mode falls as the step."""

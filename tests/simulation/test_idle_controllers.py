@@ -35,7 +35,9 @@ CALLS = {
 FORCE = mbjax.Inputs(applied_generalized_force=jnp.ones(1))
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    "call", ["step", "rollout", pytest.param("simulate", marks=pytest.mark.whole_run("step, rollout"))]
+)
 def test_controllers_that_nothing_tells_where_to_go_are_warned_of(call: str) -> None:
     model = one_arm(0.0 if call == "simulate" else 0.01, kp=5.0)
     for inputs in (None, FORCE):

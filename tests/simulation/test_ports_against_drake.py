@@ -27,6 +27,7 @@ def num_saturated(scene: Scene, outputs: mbjax.Outputs) -> int:
     return int((np.abs(outputs.net_actuation) == scene.model.parameters.effort_limit).sum())
 
 
+@pytest.mark.whole_run("ports of the discrete plant, live ones too, and Drake's simulator in test_simulate.py")
 def test_continuous_plant() -> None:
     """With the controller of "right" off, as it has no desired state."""
     scene = random_scene(0, 0.0)

@@ -92,6 +92,7 @@ def build(mass: float, sides: np.ndarray, offset: np.ndarray, gravity: np.ndarra
     return plant.finalize()
 
 
+@pytest.mark.whole_run("setters give the models built so, in tests/model; worlds that setters made, in randomize")
 def test_a_batch_of_models_equals_models_built_one_by_one() -> None:
     """1024 models made by setters under vmap, in one program; 24 of them are also built from the start.
 

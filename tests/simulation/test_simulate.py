@@ -92,7 +92,7 @@ def test_equals_drakes_simulator() -> None:
     assert max(errors) < 1e-6
 
 
-@pytest.mark.whole_run("gradients through a bounce and billiards in tests/contact/test_impact_gradients.py")
+@pytest.mark.whole_run("a bounce has the derivatives of its closed form, in test_contact_integrator.py")
 def test_gradients_through_the_integrator() -> None:
     """For the state and every mass: forward mode over given steps equals differences, and reverse mode (the default
     adjoint) over chosen steps equals both.

@@ -1,11 +1,15 @@
 """Small problems whose dynamics are written here: they compile in a second, and have no model."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+import mbjax
 from mbjax import trajectory_optimization as to
+from tests.gradients.checks import central_differences
 
 STEPS = 40
 DT = 0.05
@@ -86,3 +90,24 @@ def linear_quadratic(seed: int = 0, steps: int = 12, n: int = 4, m: int = 2) -> 
         (jnp.full(m, -np.inf), jnp.full(m, np.inf)),
         dynamics=Linear(A, B),
     )
+
+
+def differences_of_steps(
+    dynamics: Any, model: mbjax.MultibodyModel, states: mbjax.State, efforts: jax.Array
+) -> to.Linearization:
+    """A and B of steps by differences along the tangents of states: the program is that of two steps."""
+    n = 2 * model.num_velocities
+
+    def columns(given: tuple[mbjax.State, jax.Array]) -> jax.Array:
+        state, effort = given
+        after = dynamics(model, state, effort)
+
+        def moved(z: jax.Array) -> jax.Array:
+            return to.difference_states(
+                model, after, dynamics(model, to.move_state(model, state, z[:n]), effort + z[n:])
+            )
+
+        return central_differences(moved, jnp.zeros(n + effort.size), 1e-4)
+
+    both = jax.jit(lambda *x: jax.lax.map(columns, x))(states, efforts)
+    return to.Linearization(both[..., :n], both[..., n:])

@@ -70,7 +70,14 @@ def test_the_exact_model_is_the_hessian_of_the_total_cost(make: Callable) -> Non
     assert np.max(np.abs(whole(e) - expected)) > 1e-3 * np.max(np.abs(expected))  # Gauss and Newton's is another
 
 
-@pytest.mark.parametrize("kind", [{}, {"limited": True}, {"constrained": True}], ids=["free", "limited", "constrained"])
+BOUNDED = pytest.mark.whole_run("searches without bounds, and derivatives of optima with them")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [{}, *(pytest.param({x: True}, marks=BOUNDED) for x in ("limited", "constrained"))],
+    ids=["free", "limited", "constrained"],
+)
 def test_searches_end_quadratically(kind: dict) -> None:
     problem = pendulum(goal=3.0, **kind)
     plain, exact = (to.solve(problem, solver=to.FeasibilityDDP(tolerance=1e-14, hessian=h)) for h in HESSIANS)

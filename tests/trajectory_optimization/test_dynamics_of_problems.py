@@ -8,9 +8,11 @@ import pytest
 import mbjax
 from mbjax import trajectory_optimization as to
 from mbjax.trajectory_optimization.linearization import differentiate_steps
-from tests.gradients.checks import all_gradients
+from tests.gradients.checks import WHOLE_RUN, all_gradients
 from tests.simulation.test_wrench_actuators import POINTS as ROTORS
 from tests.simulation.test_wrench_actuators import TEXT as FLYING_ARM
+
+from .problems import differences_of_steps
 
 MASS, DT = 2.0, 0.01
 DRAG = 0.02, -0.02, 0.02, -0.02
@@ -57,25 +59,18 @@ def test_a_contact_holds_swings_and_stops(bead, dynamics):
     np.testing.assert_allclose(kept.v, state.v, atol=1e-9)  # without acceleration, as the contact did not begin
 
 
-def test_the_friction_cone_is_that_of_the_force(bead, dynamics):
-    cone = to.FrictionCone(dynamics, 0.8, margin=7.0)
-    state = mbjax.State(jnp.zeros(3), jnp.zeros(3))
-    normal = MASS * 9.81 - 1.5
-    np.testing.assert_allclose(
-        cone(bead, state, EFFORT, stage(True, False)), [normal, (0.8 * normal) ** 2 - 25.0], rtol=1e-9
-    )
-    np.testing.assert_allclose(cone(bead, state, EFFORT, stage(False, False)), 7.0)
-
-
-def test_the_friction_pyramid_and_the_force_are_those_of_the_contact(bead, dynamics):
-    pyramid = to.FrictionPyramid(dynamics, 0.8, margin=7.0)
-    state = mbjax.State(jnp.zeros(3), jnp.zeros(3))
+def test_the_friction_cone_the_pyramid_and_the_force_are_those_of_the_contact(bead, dynamics):
     n = MASS * 9.81 - 1.5
-    sides = [n, 0.8 * n + 3.0, 0.8 * n - 3.0, 0.8 * n - 4.0, 0.8 * n + 4.0]
-    np.testing.assert_allclose(pyramid(bead, state, EFFORT, stage(True, False)), sides, rtol=1e-9)
-    np.testing.assert_allclose(pyramid(bead, state, EFFORT, stage(False, False)), 7.0)
+    cone, pyramid = (kind(dynamics, 0.8, margin=7.0) for kind in (to.FrictionCone, to.FrictionPyramid))
     force = to.ContactForce(dynamics, [n, -3.0, 1.0], factor=4.0)
-    np.testing.assert_allclose(force(bead, state, EFFORT, stage(True, False)), [0.0, 0.0, 6.0], atol=1e-9)
+    state = mbjax.State(jnp.zeros(3), jnp.zeros(3))
+    found = jax.jit(lambda at: [f(bead, state, EFFORT, at) for f in (cone, pyramid, force)])
+    of_cone, of_pyramid, of_force = found(stage(True, False))
+    np.testing.assert_allclose(of_cone, [n, (0.8 * n) ** 2 - 25.0], rtol=1e-9)
+    np.testing.assert_allclose(of_pyramid, [n, 0.8 * n + 3.0, 0.8 * n - 3.0, 0.8 * n - 4.0, 0.8 * n + 4.0], rtol=1e-9)
+    np.testing.assert_allclose(of_force, [0.0, 0.0, 6.0], atol=1e-9)
+    for apart in found(stage(False, False))[:2]:
+        np.testing.assert_allclose(apart, 7.0)
     with pytest.raises(mbjax.ModelError, match="the contacts have 3 rows"):
         to.ContactForce(dynamics, jnp.zeros(2))(bead, state, EFFORT, stage(True, False))
 
@@ -112,10 +107,10 @@ def test_a_schedule_marks_where_contacts_begin():
 
 def test_the_rate_of_efforts_is_a_cost(bead):
     start = mbjax.State(jnp.zeros(3), jnp.zeros(3))
-    effort = jnp.array([0.0, 0.0, MASS * 9.81])
+    effort = jnp.array([0.0, 0.0, MASS * (9.81 + 2.0)])
     pair = to.WithLastEffort()(bead, (start, jnp.zeros(3)), effort)
     np.testing.assert_allclose(pair[1], effort)
-    np.testing.assert_allclose(pair[0].q, mbjax.step(bead, start, effort)[0].q)
+    np.testing.assert_allclose(pair[0].q, [0.0, 0.0, 2.0 * DT**2], atol=1e-15)
     np.testing.assert_allclose(to.EffortRate(2.0)(bead, pair, effort + 1.0), 2.0)
     np.testing.assert_allclose(to.JointGoal(jnp.ones(3))(bead, pair), pair[0].q - 1.0)
     with pytest.raises(mbjax.ModelError, match=r"need a mbjax\.State"):
@@ -129,20 +124,21 @@ def flying_arm() -> tuple[mbjax.MultibodyModel, to.WithWrenches]:
 
 
 def test_closed_forms_of_steps_under_wrenches_are_their_derivatives(flying_arm):
+    """Trimmed: those of differences."""
     model, dynamics = flying_arm
     keys = jax.random.split(jax.random.key(0), 3)
     states = jax.vmap(lambda key: mbjax.random_state(model, key))(keys)
     states = mbjax.State(states.q, 0.2 * jnp.sin(jnp.arange(21.0)).reshape(3, 7), states.time)
     efforts = jnp.linspace(0.1, 7.0, 15).reshape(3, 5).at[0, 0].set(9.0).at[1, 2].set(-1.0)  # two beyond their limits
 
-    @jax.jit
-    def both(states, efforts):
-        by_steps = differentiate_steps(lambda *args: dynamics(model, *args), model, states, efforts, None)
-        return dynamics.linearize(model, states, efforts), by_steps
-
-    closed, differentiated = both(states, efforts)
-    np.testing.assert_allclose(closed.A, differentiated.A, atol=1e-11)
-    np.testing.assert_allclose(closed.B, differentiated.B, atol=1e-11)
+    closed = jax.jit(lambda states, efforts: dynamics.linearize(model, states, efforts))(states, efforts)
+    if WHOLE_RUN:
+        by_steps = jax.jit(lambda *x: differentiate_steps(lambda *y: dynamics(model, *y), model, *x, None))
+        differentiated, allowed = by_steps(states, efforts), 1e-11
+    else:
+        differentiated, allowed = differences_of_steps(dynamics, model, states, efforts), 1e-7
+    np.testing.assert_allclose(closed.A, differentiated.A, atol=allowed)
+    np.testing.assert_allclose(closed.B, differentiated.B, atol=allowed)
     assert np.all(closed.B[0, :, 0] == 0.0)
     assert np.all(closed.B[1, :, 2] == 0.0)
 

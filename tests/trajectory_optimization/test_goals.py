@@ -153,6 +153,7 @@ def test_floating_states_in_their_own_frame_are_those_of_pinocchio():
         to.StateGoal(goal, in_frame="body")
 
 
+@pytest.mark.whole_run("states in their own frame are Pinocchio's, and slopes of goals are those of differences")
 def test_gradients_of_a_state_goal_in_its_own_frame():
     here, goal = floating_state(1), to.StateGoal(floating_state(2), in_frame="own")
 

@@ -1,6 +1,7 @@
 """`linearize` against derivatives of the step itself, with limits, friction, damping, saturation, locks and contact."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +48,7 @@ def each_state(differentiate, model: mbjax.MultibodyModel, efforts: jax.Array) -
     return jax.vmap(lambda x, u: differentiate(model, x, mbjax.Inputs(actuation=u)))(STATES, efforts)
 
 
+@pytest.mark.whole_run("the same matrices against finite differences, below")
 def test_a_step_with_limits_friction_damping_and_saturation():
     model = mixed(0.01)
     A, B = linearize(model, STATES, EFFORTS)
@@ -55,8 +57,13 @@ def test_a_step_with_limits_friction_damping_and_saturation():
         scale = np.max(np.abs(expected.A[i]))
         np.testing.assert_allclose(A[i], expected.A[i], atol=1e-10 * scale)
         np.testing.assert_allclose(B[i], expected.B[i], atol=1e-10)
-    assert np.max(np.abs(A[1][3:, :3])) > 10.0  # a limit pushes back
-    assert np.all(B[1][:, 1] == 0.0)  # an effort beyond its limit does nothing
+
+
+@jax.jit
+def after_a_move(model: mbjax.MultibodyModel, state: mbjax.State, effort: jax.Array, z: jax.Array, other: Any) -> Any:
+    """The state after a step from one that is moved along z, and the tangent to it from another one."""
+    after = mbjax.step(model, to.move_state(model, state, z[:6]), effort + z[6:])[0]
+    return after, to.difference_states(model, other, after)
 
 
 @pytest.mark.parametrize("k", [0, 1])  # in the middle; and beyond limits, with an effort that saturates
@@ -64,19 +71,20 @@ def test_a_step_against_finite_differences(k):
     model, h = mixed(0.01), 1e-6
     state, effort = jax.tree.map(lambda x: x[k], STATES), EFFORTS[k]
     A, B = (M[k] for M in linearize(model, STATES, EFFORTS))
-    after = mbjax.step(model, state, effort)[0]
+    after, _ = after_a_move(model, state, effort, jnp.zeros(9), state)
 
-    @jax.jit
     def moved(z: jax.Array) -> jax.Array:
-        x = to.move_state(model, state, z[:6])
-        return to.difference_states(model, after, mbjax.step(model, x, effort + z[6:])[0])
+        return after_a_move(model, state, effort, z, after)[1]
 
     columns = [sum(w * moved(o * h * e) for o, w in zip(OFFSETS, WEIGHTS, strict=True)) / h for e in jnp.eye(9)]
     expected = jnp.stack(columns, axis=1)
     np.testing.assert_allclose(jnp.concatenate([A, B], axis=1), expected, atol=1e-8 * np.max(np.abs(expected)))
+    if k == 1:
+        assert np.max(np.abs(A[3:, :3])) > 10.0  # a limit pushes back
+        assert np.all(B[:, 1] == 0.0)  # an effort beyond its limit does nothing
 
 
-@pytest.mark.whole_run("a step with limits, friction, damping and saturation")
+@pytest.mark.whole_run("a step with limits, friction, damping and saturation against finite differences")
 def test_a_locked_joint_stays():
     model = mbjax.lock_joint(mixed(0.01), "b")
     A, B = linearize(model, STATES, EFFORTS)

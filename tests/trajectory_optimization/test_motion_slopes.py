@@ -72,6 +72,7 @@ def test_costs_and_constraints_of_contact_forces():
     assert_equal((found.A, found.B), (plain.A, plain.B))
 
 
+@pytest.mark.whole_run("contacts hold, swing and stop, and their forces, in test_dynamics_of_problems.py")
 def test_forces_where_a_contact_begins_are_those_after_the_impulse():
     stage = {"active": jnp.array([True, True]), "begins": jnp.array([False, True])}
     state, effort = state_of(5), EFFORTS[0]
@@ -124,6 +125,7 @@ def test_goals_that_are_data_of_steps():
         to.AtStage(of_states)(MODEL, state_of(5))
 
 
+@pytest.mark.whole_run("slopes of goals of points, poses and centres by differences, in test_goals.py")
 def test_motions_of_frames_and_centres_are_alike_in_one_world_and_in_many():
     states = jax.vmap(lambda key: mbjax.random_state(MODEL, key))(jax.random.split(jax.random.key(3), 40))
     p_FP = jnp.array([0.3, 0.2, 0.1])

@@ -86,7 +86,11 @@ def test_expansions_by_closed_forms_equal_those_by_differentiation():
         np.testing.assert_allclose(one, other, atol=1e-13 * float(jnp.max(jnp.abs(other))))
 
 
-@pytest.mark.parametrize("model", [MODEL, ball_model()], ids=["floating", "ball"])
+@pytest.mark.parametrize(
+    "model",
+    [MODEL, pytest.param(ball_model(), marks=pytest.mark.whole_run("a floating body"))],
+    ids=["floating", "ball"],
+)
 def test_slopes_of_moves_and_differences(model):
     q, other = (mbjax.random_state(model, jax.random.key(seed)).q for seed in (1, 2))
     dv = 0.5 * jax.random.normal(jax.random.key(3), (model.num_velocities,))
@@ -99,11 +103,16 @@ def test_slopes_of_moves_and_differences(model):
     def difference(dq):
         return difference_configuration(model, other, integrate_configuration(model, q, dq))
 
-    by_q, by_dv = jax.jacfwd(moved, (0, 1))(zero, dv)
-    np.testing.assert_allclose(slopes_of_move(model, dv), by_q, atol=1e-12)
-    np.testing.assert_allclose(moved_along(model, dv, jnp.eye(len(dv))), by_dv, atol=1e-12)
-    by_end = jax.jacfwd(difference)(zero)
-    np.testing.assert_allclose(slopes_of_difference(model, difference(zero)), by_end, atol=1e-11)
+    @jax.jit
+    def both(zero, dv):
+        closed = slopes_of_move(model, dv), moved_along(model, dv, jnp.eye(len(dv)))
+        of_end = slopes_of_difference(model, difference(zero)), jax.jacfwd(difference)(zero)
+        return closed, jax.jacfwd(moved, (0, 1))(zero, dv), of_end
+
+    closed, expected, of_end = both(zero, dv)
+    for found, by in zip(closed, expected, strict=True):
+        np.testing.assert_allclose(found, by, atol=1e-12)
+    np.testing.assert_allclose(*of_end, atol=1e-11)
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-3, 1.0, 3.0])
@@ -118,6 +127,7 @@ def test_slopes_of_the_logarithm_of_a_pose(angle):
     np.testing.assert_allclose(slopes_of_pose_log(pose_log(X)), jax.jacfwd(moved)(jnp.zeros(6)), atol=1e-11)
 
 
+@pytest.mark.whole_run("plans through contact in single precision stay so")
 def test_a_plan_in_single_precision_stays_so():
     model = mbjax.load("pendulum", time_step=0.05, dtype=jnp.float32)
     goals = [to.VelocityGoal(weight=0.1), to.Effort(0.1)]
