@@ -251,6 +251,7 @@ from .inspection import Description as Description
 from .simulation import DeformableEnergies as DeformableEnergies
 from .simulation import DeformableEquilibrium as DeformableEquilibrium
 from .simulation import DeformableMomentum as DeformableMomentum
+from .simulation import deformable_contact_surfaces as deformable_contact_surfaces
 from .simulation import deformable_energies as deformable_energies
 from .simulation import deformable_equilibrium as deformable_equilibrium
 from .simulation import deformable_momentum as deformable_momentum

@@ -23,12 +23,14 @@ from .movers.moved_bodies import find_moved_bodies as find_moved_bodies
 from .nodes.node_contact_results import DeformableContact as DeformableContact
 from .nodes.node_contact_results import DeformableContacts as DeformableContacts
 from .nodes.node_contact_results import calc_deformable_contacts as calc_deformable_contacts
+from .nodes.node_contact_results import names_of_pairs as names_of_pairs
 from .nodes.node_point_records import NodePoints as NodePoints
 from .nodes.node_points import calc_node_points as calc_node_points
 from .nodes.nodes_of_step import FixedNodeSprings as FixedNodeSprings
 from .nodes.nodes_of_step import NodesOfProblem as NodesOfProblem
 from .nodes.nodes_of_step import relative_velocities as relative_velocities
 from .nodes.nodes_of_step import response_of_points as response_of_points
+from .nodes.surfaces_of_deformables import calc_surfaces_of_deformables as calc_surfaces_of_deformables
 from .points.contact_parameters import contact_penalty_method_time_scale as contact_penalty_method_time_scale
 from .points.contact_points import calc_contact_points as calc_contact_points
 from .points.point_records import ContactPoints as ContactPoints

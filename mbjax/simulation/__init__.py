@@ -21,6 +21,7 @@ from .deformable_statics import DeformableMomentum as DeformableMomentum
 from .deformable_statics import deformable_energies as deformable_energies
 from .deformable_statics import deformable_equilibrium as deformable_equilibrium
 from .deformable_statics import deformable_momentum as deformable_momentum
+from .deformable_surfaces import deformable_contact_surfaces as deformable_contact_surfaces
 from .state import NodeState as NodeState
 from .state import State as State
 from .state import default_state as default_state

@@ -10,6 +10,7 @@ import numpy as np
 from mbjax.array_types import Vector3
 from mbjax.dynamics import center_of_mass_position_in_world, total_mass
 from mbjax.errors import ModelError
+from mbjax.geometry.hydroelastic import ContactSurface
 from mbjax.kinematics import body_poses_in_world
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, default_state
@@ -28,7 +29,7 @@ from .force_arrows import (
     given_contact_results,
 )
 from .joint_sliders import joint_sliders
-from .soft_contact_arrows import joined, soft_contact_arrows, soft_contacts_of
+from .soft_contact_arrows import joined, soft_contact_arrows, soft_contact_surfaces, soft_contacts_of
 from .tracks import Track, as_tracks, frames_to_show, of_states, one_each, require_model
 
 FRAMES_PER_SECOND = 60.0
@@ -141,16 +142,18 @@ def _motion(
         assert track.nodes is not None
         deformed = surface_motion(call, model, surfaces, track.nodes.position[frames], times, color_by)
     arrows: dict[str, Arrows] = {}
-    patches = None
+    shown: list[ContactSurface] = []
     if contact_forces:
         given = given_contact_results(call, outputs, track, frames) if outputs is not None else None
         results = given if outputs is not None else contact_results_of(model, track, inputs, frames)
         if results is not None:
             arrows["contact"] = contact_arrows(model, results)
-            patches = contact_patches(results) if results.surfaces else None
+            shown += [contact.surface for contact in results.surfaces]
         soft = soft_contacts_of(call, model, track, outputs, inputs, frames, computes_soft_contacts)
         if soft is not None:
             arrows["contact"] = joined(arrows.get("contact"), soft_contact_arrows(model, soft))
+            shown += soft_contact_surfaces(model, states)
+    patches = contact_patches(shown) if shown else None
     if inputs is not None:
         forces, torques = applied_arrows(model, track, inputs, frames)
         found = {"applied_force": forces, "applied_torque": torques}

@@ -1,13 +1,14 @@
-"""Surfaces of hydroelastic contact with their pressure, as triangles for each frame."""
+"""Surfaces of contact with their pressure, hydroelastic ones and those of soft bodies, as triangles for each frame."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from mbjax.contact import ContactResults
+from mbjax.geometry.hydroelastic import ContactSurface
 
 from .packed_arrays import PackedArrays, steps_of
 
@@ -25,11 +26,10 @@ class Patches:
     pressures: np.ndarray
 
 
-def contact_patches(results: ContactResults) -> Patches:
+def contact_patches(surfaces: Iterable[ContactSurface]) -> Patches:
     """The faces of all surfaces of contact, over frames; each is a fan of triangles."""
     frames, corners, pressures = [np.zeros(0, int)], [np.zeros((0, 3, 3))], [np.zeros((0, 3))]
-    for contact in results.surfaces:
-        surface = contact.surface
+    for surface in surfaces:
         at, pressure = (np.asarray(x, np.float64) for x in (surface.vertices_W, surface.vertex_pressure))
         active, count = np.asarray(surface.active), np.asarray(surface.num_vertices)
         for k in range(1, at.shape[-2] - 1):

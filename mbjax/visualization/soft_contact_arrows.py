@@ -1,4 +1,4 @@
-"""Arrows for the forces between deformable bodies and collision geometries, one for each pair."""
+"""Contact of deformable bodies in pictures: an arrow for the force of each pair, and the surface where it touches."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import jax
 import numpy as np
 
 from mbjax.contact import DeformableContacts
+from mbjax.geometry.hydroelastic import ContactSurface
 from mbjax.model import MultibodyModel
-from mbjax.simulation import Inputs, Outputs, State, outputs
+from mbjax.simulation import Inputs, Outputs, State, deformable_contact_surfaces, outputs
 
 from .force_arrows import Arrows, frames_of_given
 from .tracks import Track, inputs_at, of_states
@@ -55,6 +56,11 @@ def soft_contact_arrows(model: MultibodyModel, contacts: DeformableContacts) -> 
         vectors.append(np.asarray(contact.spatial_force, np.float64)[:, 3:])
         names.append(f"{bodies[A].name} on {bodies[B].name}")
     return Arrows(np.stack(points, axis=1), np.stack(vectors, axis=1), tuple(names))
+
+
+def soft_contact_surfaces(model: MultibodyModel, states: State) -> list[ContactSurface]:
+    """The surfaces of all pairs at these states."""
+    return list(of_states(deformable_contact_surfaces, model, states).values())
 
 
 def joined(first: Arrows | None, second: Arrows) -> Arrows:

@@ -117,7 +117,8 @@ OF_KNOWN_NUMBERS = {
 
 # They refuse a model without deformable bodies; their values and derivatives: tests/simulation/test_deformable_*.py
 OF_DEFORMABLE_BODIES = {
-    "deformable_energies", "deformable_equilibrium", "deformable_momentum", "set_deformable_enabled",
+    "deformable_contact_surfaces", "deformable_energies", "deformable_equilibrium", "deformable_momentum",
+    "set_deformable_enabled",
 }  # fmt: skip
 
 

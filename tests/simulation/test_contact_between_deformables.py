@@ -10,6 +10,7 @@ import pytest
 
 import mbjax
 from mbjax.contact.nodes.points_between_bodies import calc_deep_bodies, points_between_bodies
+from mbjax.contact.nodes.surfaces_of_deformables import surface_between_bodies
 from mbjax.geometry import TetrahedralMesh, write_tetrahedra
 from mbjax.model.deformable_bodies import depth_mesh_of
 from mbjax.visualization.soft_contact_arrows import soft_contact_arrows
@@ -120,9 +121,10 @@ def test_cubes_that_overlap_touch_half_way_between_their_sides(cells: int) -> No
     @jax.jit
     def find(x: jax.Array) -> Any:
         deep = calc_deep_bodies(model.deformables, x)
-        return deep, points_between_bodies(model, model.deformables, deep, x, pair)
+        points = points_between_bodies(model, model.deformables, deep, x, pair)
+        return deep, points, surface_between_bodies(model.deformables, deep, x, pair)
 
-    deep, points = find(x)
+    deep, points, surface = find(x)
     for side, of_body in zip((0.04, 0.05), deep.values(), strict=True):
         assert float(of_body.depth.max()) == pytest.approx(0.5 * side)
         assert bool((of_body.depth.max(axis=0) > 0.0).all())
@@ -132,6 +134,12 @@ def test_cubes_that_overlap_touch_half_way_between_their_sides(cells: int) -> No
     np.testing.assert_allclose(points.distance[flat], -0.5 * overlap, atol=1e-12)
     np.testing.assert_allclose(points.area[flat].sum(), (0.04 - overlap) ** 2, rtol=1e-9)
     assert int(points.left_out[0]) == 0
+    corners = np.arange(surface.vertices_W.shape[1]) < np.asarray(surface.num_vertices)[:, None]
+    heights = np.asarray(surface.vertices_W)[corners & np.asarray(flat)[:, None], 2]
+    np.testing.assert_allclose(heights, half_way, atol=1e-12)
+    for of_surface, of_points in ((surface.area, points.area), (surface.normal_W, -points.normal_W.T)):
+        np.testing.assert_allclose(of_surface, of_points, atol=1e-12)
+    np.testing.assert_allclose(surface.pressure, points.pressure, rtol=1e-12)
     of_A, of_B = points.weights[:4], -points.weights[4:]
     for weights, nodes in ((of_A, points.nodes[:4]), (of_B, points.nodes[4:])):
         where = jnp.einsum("km,kmi->im", weights, x[nodes])

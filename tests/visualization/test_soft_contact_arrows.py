@@ -1,4 +1,4 @@
-"""Forces of deformable bodies on what they touch, as arrows of an animation."""
+"""Forces of deformable bodies on what they touch, as arrows of an animation, with the surfaces and their pressure."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from tests.deformable_cube import FOAM, SIDE, cube_mesh
 from tests.visualization.pages import read_record
 
 
-def test_arrows_are_the_forces_of_each_pair_on_the_body_that_moves() -> None:
+def test_arrows_are_the_forces_of_each_pair_and_surfaces_have_its_pressure() -> None:
     plant = mbjax.MultibodyPlant(0.005)
     rough = mbjax.ProximityProperties(0.5)
     soft = rough.add_compliant_hydroelastic_properties_for_half_space(0.1, 1e6)
@@ -44,5 +44,13 @@ def test_arrows_are_the_forces_of_each_pair_on_the_body_that_moves() -> None:
         assert np.all(force[:, 2] > 0.0)
         np.testing.assert_array_equal(frames[slots == slot], np.arange(6))
         np.testing.assert_allclose(vectors[slots == slot], force, atol=1e-3 * np.abs(force).max())
+    (patches,) = record["patches"]["worlds"]
+    corners = patches["points"].reshape(-1, 3, 3) * patches["point_step"]
+    area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    push = area * patches["pressures"].mean(1) * (patches["largest"] / 65535.0)
+    contacts = outputs.deformable_contacts
+    for values, expected in ((area, contacts.area), (push, contacts.area * contacts.pressure)):
+        of_frames = np.bincount(patches["frames"], values, minlength=6)
+        np.testing.assert_allclose(of_frames, np.asarray(expected).sum(axis=1), rtol=1e-3)
     with pytest.raises(mbjax.ModelError, match="leading axis of 6 times"):
         animate(model, states, outputs=jax.tree.map(lambda x: x[:3], outputs))

@@ -1,5 +1,7 @@
 """Results of contact of deformable bodies: points with forces, and each pair as a whole."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -52,10 +54,7 @@ class DeformableContacts(eqx.Module):
 
     def names(self, model: MultibodyModel) -> tuple[tuple[str, str], ...]:
         """Names of A and B of each pair: a deformable body, and a collision geometry or a second deformable body."""
-        assert model.deformables is not None
-        bodies = [body.scoped_name for body in model.deformables.layout.bodies]
-        with_geometries = ((bodies[A], model.collision_geometry_name(B)) for A, B in self.pairs)
-        return (*with_geometries, *((bodies[A], bodies[B]) for A, B in self.body_pairs))
+        return names_of_pairs(model, self.pairs, self.body_pairs)
 
     def of(self, model: MultibodyModel, body: str | int, other: str | int) -> DeformableContact:
         """The contact of a deformable body with a collision geometry, or with another deformable body by its name.
@@ -90,6 +89,16 @@ class DeformableContacts(eqx.Module):
                 return self.pairs.index(pair), False
         known = ", ".join(f"'{A}' and '{B}'" for A, B in self.names(model))
         raise ModelError(f"of: '{body}' and '{other}' may not touch. These may: {known or 'none'}.")
+
+
+def names_of_pairs(
+    model: MultibodyModel, pairs: Sequence[tuple[int, int]], body_pairs: Sequence[tuple[int, int]]
+) -> tuple[tuple[str, str], ...]:
+    """Names of a deformable body and a collision geometry, then those of two deformable bodies."""
+    assert model.deformables is not None
+    bodies = [body.scoped_name for body in model.deformables.layout.bodies]
+    with_geometries = ((bodies[A], model.collision_geometry_name(B)) for A, B in pairs)
+    return (*with_geometries, *((bodies[A], bodies[B]) for A, B in body_pairs))
 
 
 def calc_deformable_contacts(

@@ -8,7 +8,7 @@ k = A C and distance -φ, with C = 1e8 Pa/m.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.finite_elements import DepthMesh
 from mbjax.geometry import distance_to_triangles
@@ -61,13 +61,10 @@ def points_between_bodies(
     faces = faces_of_tetrahedra(*deep[bodies[0]], *deep[bodies[1]], pair.max_faces)
     active, nodes, weights = faces.active, [], []
     for body, tetrahedra, sign in zip(bodies, (faces.elements_A, faces.elements_B), (1.0, -1.0), strict=True):
-        mesh = layout.depth_meshes[body]
-        nodes_of_elements = jnp.asarray(mesh.elements.T + layout.mesh.nodes(body).start, jnp.int32)
-        elements = nodes_of_elements[:, jnp.asarray(mesh.owners)[tetrahedra]]
-        corners = jnp.moveaxis(positions[elements], -1, 0)
-        active &= ~are_inverted(corners) & (deformables.enabled[body] != 0.0)
+        elements = nodes_of_tetrahedra(deformables, body, tetrahedra)
+        active &= are_upright(deformables, body, tetrahedra, positions)
         nodes.append(elements)
-        weights.append(sign * weights_of_corners(corners, faces.centroid))
+        weights.append(sign * weights_of_corners(jnp.moveaxis(positions[elements], -1, 0), faces.centroid))
     nodes, weights = jnp.concatenate(nodes), jnp.concatenate(weights)
     area = jnp.where(active, faces.area, 1.0)
     is_free = ~jnp.asarray(layout.mesh.is_held)[nodes]
@@ -84,6 +81,22 @@ def points_between_bodies(
         J=jnp.zeros((3, pair.max_faces, model.num_velocities), area.dtype),
         left_out=faces.left_out[None],
     )
+
+
+def nodes_of_tetrahedra(deformables: DeformableBodies, body: int, tetrahedra: Int[Array, " n"]) -> Int[Array, "4 n"]:
+    """The corners of the elements that tetrahedra of a body's depth mesh are parts of."""
+    layout = deformables.layout
+    mesh = layout.depth_meshes[body]
+    nodes_of_elements = jnp.asarray(mesh.elements.T + layout.mesh.nodes(body).start, jnp.int32)
+    return nodes_of_elements[:, jnp.asarray(mesh.owners)[tetrahedra]]
+
+
+def are_upright(
+    deformables: DeformableBodies, body: int, tetrahedra: Int[Array, " n"], positions: Float[Array, "n 3"]
+) -> Bool[Array, " n"]:
+    """Whether tetrahedra belong to elements that are not inside out, of a body that is enabled."""
+    corners = jnp.moveaxis(positions[nodes_of_tetrahedra(deformables, body, tetrahedra)], -1, 0)
+    return ~are_inverted(corners) & (deformables.enabled[body] != 0.0)
 
 
 def parameters_between_bodies(

@@ -7,9 +7,9 @@ gradient of the deformable body, which has no field. Body A is the deformable on
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from mbjax.geometry.hydroelastic import TriangleFaces, faces_of_triangles, field
+from mbjax.geometry.hydroelastic import HydroelasticTopology, PressureField, TriangleFaces, faces_of_triangles, field
 from mbjax.kinematics import PositionKinematics, calc_point_jacobian
 from mbjax.model import DeformableBodies, MultibodyModel, NodeContactPair, hydroelastic_topology, numbers_of_shape
 
@@ -42,10 +42,7 @@ def points_on_geometry(
     g_B = jnp.where(faces.active, faces.gradient, 1.0)
     has_gradient = g_B > SMALLEST_GRADIENT
     g = 1.0 / (1.0 / GRADIENT_OF_DEFORMABLE + 1.0 / jnp.where(has_gradient, g_B, 1.0))
-    elements = deformables.layout.elements_of_triangles[pair.deformable]
-    corners = jnp.transpose(positions[deformables.mesh.elements[elements]], (2, 1, 0))
-    is_right = ~are_inverted(corners)[faces.triangles]
-    active = faces.active & has_gradient & is_right & (deformables.enabled[pair.deformable] != 0.0)
+    active = faces.active & has_gradient & are_outsides(deformables, pair, positions)[faces.triangles]
     area = jnp.where(active, faces.area, 1.0)
     nodes = jnp.asarray(of_triangles.T, jnp.int32)[:, faces.triangles]
     is_free = ~jnp.asarray(deformables.mesh.is_held)[nodes]
@@ -72,6 +69,27 @@ def calc_faces(
     pair: NodeContactPair,
 ) -> tuple[TriangleFaces, Int[np.ndarray, "f 3"]]:
     """The polygons of one pair in the frame of the geometry, and the nodes of all triangles."""
+    given = calc_field_and_corners(model, deformables, poses, positions, pair)
+    return faces_of_triangles(*given, pair.max_faces), deformables.layout.triangles[pair.deformable]
+
+
+def are_outsides(
+    deformables: DeformableBodies, pair: NodeContactPair, positions: Float[Array, "n 3"]
+) -> Bool[Array, " f"]:
+    """Whether triangles are the outside of elements that are not inside out, of a body that is enabled."""
+    elements = deformables.layout.elements_of_triangles[pair.deformable]
+    corners = jnp.transpose(positions[deformables.mesh.elements[elements]], (2, 1, 0))
+    return ~are_inverted(corners) & (deformables.enabled[pair.deformable] != 0.0)
+
+
+def calc_field_and_corners(
+    model: MultibodyModel,
+    deformables: DeformableBodies,
+    poses: GeometryPoses,
+    positions: Float[Array, "n 3"],
+    pair: NodeContactPair,
+) -> tuple[HydroelasticTopology, PressureField, Float[Array, "3 3 f"]]:
+    """The pressure field of the geometry, and the corners of the body's triangles in its frame."""
     topology, record = hydroelastic_topology(model, pair.geometry), model.layout.contact.geometries[pair.geometry]
     assert model.collision.hydroelastic_modulus is not None
     modulus = model.collision.hydroelastic_modulus[record.modulus_index]
@@ -79,7 +97,7 @@ def calc_faces(
     of_triangles = deformables.layout.triangles[pair.deformable]
     R_WG, p_WG = poses.R_WG[:, :, pair.geometry], poses.p_WG[:, pair.geometry]
     corners_G = (positions[of_triangles] - p_WG) @ R_WG
-    return faces_of_triangles(topology, pressures, jnp.transpose(corners_G, (2, 1, 0)), pair.max_faces), of_triangles
+    return topology, pressures, jnp.transpose(corners_G, (2, 1, 0))
 
 
 def parameters_on_geometry(

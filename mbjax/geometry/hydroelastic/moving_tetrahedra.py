@@ -22,6 +22,7 @@ from .element_pairs import (
     pairs_that_overlap,
     pairs_that_passed,
 )
+from .faces import Polygons
 from .linear_functions import TETRAHEDRON_FACES, functions_of_tetrahedra, homogeneous, values_at
 from .mesh_surfaces import Elements, excess_over, pairs_that_share_a_polygon, polygons_of_tetrahedra
 from .polygons import SMALLEST_AREA, area_and_centroid
@@ -53,8 +54,7 @@ def faces_of_tetrahedra(
     bound: int,
 ) -> TetrahedronFaces:
     """The polygons on which two meshes are equally deep; `bound` at most."""
-    A, B = elements_with_depth(corners_A, depth_A), elements_with_depth(corners_B, depth_B)
-    polygons = polygons_of_tetrahedra(A, B, pairs_that_touch(*jax.lax.stop_gradient((A, B)), bound))
+    polygons = polygons_of_equal_depth(corners_A, depth_A, corners_B, depth_B, bound)
     assert polygons.elements_C is not None
     assert polygons.elements_D is not None
     area, centroid = area_and_centroid(polygons.corners_C, polygons.normal_C)
@@ -70,6 +70,18 @@ def faces_of_tetrahedra(
         active=active,
         left_out=polygons.left_out,
     )
+
+
+def polygons_of_equal_depth(
+    corners_A: Float[Array, "3 4 k"],
+    depth_A: Float[Array, "4 k"],
+    corners_B: Float[Array, "3 4 l"],
+    depth_B: Float[Array, "4 l"],
+    bound: int,
+) -> Polygons:
+    """The polygons with the depth at their corners in the place of a pressure."""
+    A, B = elements_with_depth(corners_A, depth_A), elements_with_depth(corners_B, depth_B)
+    return polygons_of_tetrahedra(A, B, pairs_that_touch(*jax.lax.stop_gradient((A, B)), bound))
 
 
 def elements_with_depth(corners: Float[Array, "3 4 k"], depth: Float[Array, "4 k"]) -> Elements:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import RigidTransform
 
+from .faces import Polygons
 from .half_space_surfaces import polygons_in_compliant_half_space
 from .linear_functions import TRIANGLE_EDGES, functions_of_triangles, homogeneous, values_at
 from .mesh_surfaces import polygons_with_rigid_mesh
@@ -40,10 +41,10 @@ class TriangleFaces(NamedTuple):
     left_out: Int[Array, ""]  # pairs of elements for which there was no slot
 
 
-def faces_of_triangles(
+def polygons_of_triangles(
     topology: HydroelasticTopology, field: PressureField, corners_C: Float[Array, "3 3 f"], bound: int
-) -> TriangleFaces:
-    """The polygons of triangles, counterclockwise from outside, in the field of a compliant shape; `bound` at most."""
+) -> tuple[Polygons, Float[Array, "4 k f"]]:
+    """What of triangles lies in a field, and the triangles' linear functions."""
     none = jnp.zeros((), corners_C.dtype)
     triangles = PressureField(
         vertices_G=jnp.zeros((0, 3), corners_C.dtype),
@@ -56,14 +57,20 @@ def faces_of_triangles(
     )
     same = RigidTransform(jnp.eye(3, dtype=corners_C.dtype), jnp.zeros(3, corners_C.dtype))
     if topology.is_half_space:
-        polygons = polygons_in_compliant_half_space(field, triangles, same, bound)
-    else:
-        polygons = polygons_with_rigid_mesh(field, triangles, same, bound, bound)
+        return polygons_in_compliant_half_space(field, triangles, same, bound), triangles.functions_G
+    return polygons_with_rigid_mesh(field, triangles, same, bound, bound), triangles.functions_G
+
+
+def faces_of_triangles(
+    topology: HydroelasticTopology, field: PressureField, corners_C: Float[Array, "3 3 f"], bound: int
+) -> TriangleFaces:
+    """The polygons of triangles, counterclockwise from outside, in the field of a compliant shape; `bound` at most."""
+    polygons, functions = polygons_of_triangles(topology, field, corners_C, bound)
     assert polygons.elements_D is not None
     assert polygons.gradient_C is not None
     area, centroid = area_and_centroid(polygons.corners_C, polygons.normal_C)
     active = polygons.filled & (polygons.num_corners >= 3) & (area > SMALLEST_AREA)
-    edges = take_columns(triangles.functions_G[:, TRIANGLE_EDGES], polygons.elements_D)
+    edges = take_columns(functions[:, TRIANGLE_EDGES], polygons.elements_D)
     beyond = values_at(edges, centroid[:3, None])  # of the edge from a corner to the next: the weight of the third
     up = jnp.array([0.0, 0.0, 1.0], area.dtype)[:, None]
     return TriangleFaces(

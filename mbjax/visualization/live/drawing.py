@@ -76,7 +76,8 @@ class Drawing:
             arrows = contact_arrows(self.model, results)
             points, vectors = arrows.points[0], arrows.vectors[0]
             if results.surfaces:
-                patches, pressing = contact_patches(results), bodies_that_press(self.model, results)
+                patches = contact_patches(contact.surface for contact in results.surfaces)
+                pressing = bodies_that_press(self.model, results)
         self.pressure.draw(patches)
         self.scene.see_through(pressing)
         weight = 9.81 * max(self.mass, 1e-9)
