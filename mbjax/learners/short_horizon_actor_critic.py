@@ -4,7 +4,8 @@ The actor climbs the gradient of the rewards of `horizon` steps plus the critic'
 through the physics; with `actor_trace` below 1 values on the way count too, so that it feels the ends of episodes,
 which rewards have no slope towards. The critic learns TD(λ) targets of the same steps. Observations are scaled to unit
 spread, and where contact makes a world's gradient by its state longer than `longest`, it is shortened there. With
-`correlation` the noise of actions changes slowly, so that limbs make strokes where white noise only shakes them.
+`correlation` the noise of actions changes slowly, so that limbs make strokes where white noise only shakes them. With
+`policy_rate` below 1 the policy is an average of the actor's last updates, which wavers less than the actor does.
 Nothing else: equinox for the networks, optax for the optimizers (extra `learn`), mbjax for the worlds.
 
     python -m mbjax.learners.short_horizon_actor_critic     # swings up a cart-pole
@@ -64,6 +65,7 @@ class Settings:
     width: int = 64
     longest: float = float("inf")  # gradient by the state of one world that goes back through a step
     reward_scale: float = 1.0  # factor of rewards for actor and critic
+    policy_rate: float = 1.0  # how fast the policy follows the actor, an update: below 1 it is an average of the last
     last_rate: float = 1.0  # the last step of the optimizers beside their first; falls evenly over `updates`
     updates: int = 400
 
@@ -100,6 +102,7 @@ class Learner(eqx.Module):
     """All that changes while learning; save it, read it back, and go on bit-equal."""
 
     actor: Actor
+    average: Actor  # of the last updates: the policy that is evaluated and kept
     critic: eqx.nn.MLP
     target: eqx.nn.MLP
     scaling: Scaling
@@ -110,7 +113,7 @@ class Learner(eqx.Module):
 
     def policy(self, observation: jax.Array) -> jax.Array:
         """The action in ±1 for one observation, without exploration."""
-        return self.actor(self.scaling(observation), jnp.zeros(self.actor.log_spread.size))
+        return self.average(self.scaling(observation), jnp.zeros(self.average.log_spread.size))
 
 
 class Progress(NamedTuple):
@@ -188,12 +191,12 @@ def start(episodes: Episodes, settings: Settings, robots: Robots, key: jax.Array
         of.init(eqx.filter(net, eqx.is_array)) for of, net in ((of_actor, actor), (of_critic, critic))
     )
     scaling = Scaling(jnp.zeros(seen), jnp.ones(seen), jnp.array(1.0))
-    return Learner(actor, critic, critic, scaling, of_actor, of_critic, states, key)
+    return Learner(actor, actor, critic, critic, scaling, of_actor, of_critic, states, key)
 
 
 def network_policy(learner: Learner) -> NetworkPolicy:
     """The policy alone, without exploration, to save, export, or run in NumPy."""
-    layers, scaling = learner.actor.mean.layers, learner.scaling
+    layers, scaling = learner.average.mean.layers, learner.scaling
     weights, biases = (tuple(f(x) for x in layers) for f in (lambda x: x.weight.T, lambda x: x.bias))
     return NetworkPolicy(scaling.mean, safe_sqrt(scaling.variance + 1e-4), weights, biases, "elu", "tanh", 10.0)
 
@@ -283,6 +286,11 @@ def correlated_noise(key: jax.Array, settings: Settings, actions: int) -> jax.Ar
     return jnp.concatenate([drawn[:1], jax.lax.scan(following, drawn[0], drawn[1:])[1]])
 
 
+def mixed(old: Any, new: Any, share: float) -> Any:
+    """Networks on their way from old numbers to new ones."""
+    return jax.tree.map(lambda x, y: share * y + (1.0 - share) * x if eqx.is_array(y) else y, old, new)
+
+
 @eqx.filter_jit
 def update(learner: Learner, episodes: Episodes, settings: Settings, robots: Robots) -> tuple[Learner, dict]:
     """One horizon of all worlds, a step of the actor, and some of the critic."""
@@ -310,13 +318,12 @@ def update(learner: Learner, episodes: Episodes, settings: Settings, robots: Rob
     (arrays, critic_memory), _ = jax.lax.scan(
         critic_step, (arrays, learner.critic_memory), None, settings.critic_passes
     )
-    critic, rate = eqx.combine(arrays, rest), settings.target_rate
-    target = jax.tree.map(
-        lambda new, old: rate * new + (1.0 - rate) * old if eqx.is_array(new) else new, critic, learner.target
-    )
+    critic = eqx.combine(arrays, rest)
+    target = mixed(learner.target, critic, settings.target_rate)
+    average = mixed(learner.average, actor, settings.policy_rate)
     log = {"reward": jnp.mean(way.reward), "gradient": length_of(slope), **worlds_status(states)}
     scaling = learner.scaling.updated(way.observation.reshape(-1, way.observation.shape[-1]))
-    return Learner(actor, critic, target, scaling, actor_memory, critic_memory, states, key), log
+    return Learner(actor, average, critic, target, scaling, actor_memory, critic_memory, states, key), log
 
 
 def evaluate(learner: Learner, episodes: Episodes, key: jax.Array, worlds: int = 128) -> jax.Array:

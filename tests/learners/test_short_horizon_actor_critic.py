@@ -59,7 +59,7 @@ def test_a_few_updates_change_the_policy_and_a_stopped_run_goes_on(tmp_path) -> 
 def test_each_world_may_have_a_robot_of_its_own() -> None:
     """Under the same noise and from the same starts carts that are three to five times as heavy are slower."""
     episodes = Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=20)
-    settings = Settings(worlds=4, horizon=3, critic_passes=1, width=8, updates=1)
+    settings = Settings(worlds=4, horizon=3, critic_passes=1, width=8, updates=1, policy_rate=0.25)
     ends = []
     for low, high in ((1.0, 1.0), (3.0, 5.0)):
         heavy = {"mass:*": mbjax.uniform(low, high, relative=True)}
@@ -67,6 +67,13 @@ def test_each_world_may_have_a_robot_of_its_own() -> None:
             learner = train_by_gradients(episodes, settings, tell=lambda _: None, distributions=heavy)
         ends.append(np.asarray(learner.states.env.physics.v[:, 0]))
         assert np.isfinite(ends[-1]).all()
+    first = start(episodes, settings, robots_of(episodes, settings, None, jax.random.key(0)), jax.random.key(0))
+    numbers = (eqx.filter(x, eqx.is_array) for x in (first.actor, learner.actor, learner.average))
+    for old, new, average in zip(*map(jax.tree.leaves, numbers), strict=True):
+        np.testing.assert_allclose(average, 0.75 * old + 0.25 * new, rtol=1e-12)
+    assert learner.policy(learner.states.env.observation[0]) != learner.actor(
+        learner.scaling(learner.states.env.observation[0]), jnp.zeros(1)
+    )
     assert np.abs(ends[1]).max() < 0.6 * np.abs(ends[0]).max(), ends
     assert np.ptp(ends[1] / ends[0]) > 0.01, "each has a mass of its own"
 
