@@ -282,16 +282,33 @@ def prepared(problem: Problem) -> Problem:
     problem = without_infinite_limits(problem)
     if isinstance(problem.start, State) and problem.model is not None:
         problem = with_start(problem, as_state(problem.model, problem.start))
-    dtype = dtype_of(problem)
-    problem = jax.tree.map(
-        lambda x: x.astype(dtype) if isinstance(x, Array | np.ndarray) and jnp.issubdtype(x.dtype, jnp.floating) else x,
-        problem,
-    )
+    problem = in_precision(problem, dtype_of(problem))
+    functions = *problem.running, *problem.terminal, *(c.function for c in problem.constraints), problem.dynamics
+    return with_closed_functions(problem) if any(map(must_be_closed, functions)) else problem
+
+
+def in_precision(problem: Problem, dtype: Any) -> Problem:
+    """The problem with all of its floating-point numbers in one precision."""
+
+    def cast(x: Any) -> Any:
+        is_other = isinstance(x, Array | np.ndarray) and jnp.issubdtype(x.dtype, jnp.floating) and x.dtype != dtype
+        return x.astype(dtype) if is_other else x
+
+    return jax.tree.map(cast, problem)
+
+
+def must_be_closed(function: Any) -> bool:
+    """Whether a plain function closes over traced arrays, which are no leaves of the problem."""
+    return not isinstance(function, eqx.Module) and closes_over_traced(function)
+
+
+def with_closed_functions(problem: Problem) -> Problem:
+    """The problem with traced arrays that plain functions close over as leaves."""
     x, effort = problem.start, jnp.zeros(num_efforts(problem), dtype_of(problem))
     stage = problem.stage(0)
 
     def closed(function: Callable, *args: Any) -> Any:
-        if isinstance(function, eqx.Module) or not closes_over_traced(function):
+        if not must_be_closed(function):
             return function
         args = (*args, *(() if stage is None else (stage,)))
         return eqx.filter_closure_convert(function, *args)
