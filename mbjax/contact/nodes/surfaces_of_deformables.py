@@ -6,7 +6,7 @@ A step needs one point of each polygon alone; these are for whoever looks at con
 import dataclasses
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from mbjax.geometry.hydroelastic import (
     ContactSurface,
@@ -68,16 +68,15 @@ def surface_between_bodies(
     """The surface on which two deformable bodies are equally deep; pressures are depths times 1e8 Pa/m."""
     bodies = pair.deformable_A, pair.deformable_B
     polygons = polygons_of_equal_depth(*deep[bodies[0]], *deep[bodies[1]], pair.max_faces)
-    assert polygons.elements_C is not None
-    assert polygons.elements_D is not None
+    elements_A, elements_B = polygons.elements_C, polygons.elements_D
+    assert elements_A is not None
+    assert elements_B is not None
     soft = jnp.full_like(polygons.corners_C[0, 0], GRADIENT_OF_DEFORMABLE)
     scale = jnp.array([1.0, 1.0, 1.0, GRADIENT_OF_DEFORMABLE], soft.dtype)
     polygons = polygons._replace(corners_C=polygons.corners_C * scale[:, None, None], gradient_C=soft, gradient_D=soft)
     same = RigidTransform(jnp.eye(3, dtype=soft.dtype), jnp.zeros(3, soft.dtype))
-    elements: tuple[Int[Array, " n"], ...] = (polygons.elements_C, polygons.elements_D)
-    is_right = jnp.ones(soft.shape, bool)
-    for body, tetrahedra in zip(bodies, elements, strict=True):
-        is_right &= are_upright(deformables, body, tetrahedra, positions)
+    is_right = are_upright(deformables, bodies[0], elements_A, positions)
+    is_right &= are_upright(deformables, bodies[1], elements_B, positions)
     return kept(faces_of(polygons, same, "polygon"), is_right)
 
 
