@@ -51,7 +51,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ant": CONTACT
     | CORRELATED
     | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.2}
-    | {"reward_scale": 0.01, "longest": 10.0 / 1024},
+    | {"reward_scale": 0.01, "longest": 10.0 / 1024, "policy_rate": 0.02},
     "quadruped": WALK,
     "go1": WALK,
     "g1": WALK
