@@ -31,6 +31,11 @@ DEAR = {
     "docs/usage/constraints.md": "tests/constraints",
     "docs/usage/hydroelastic_contact.md": "tests/contact/test_hydroelastic_steps.py",
     "docs/usage/debugging.md": "tests/inspection",
+    "docs/usage/deformable_bodies.md": "tests/simulation/test_deformable_bodies.py, and tests/finite_elements",
+    "docs/usage/contact.md": "tests/contact",
+    "docs/usage/inverse_kinematics.md": "tests/reaching",
+    "docs/usage/system_identification.md": "tests/system_identification, and tests/command_line/test_identify.py",
+    "docs/usage/many_worlds.md": "tests/environments, tests/randomization and tests/simulation/test_rollout_policy.py",
 }
 
 

@@ -85,7 +85,7 @@ def test_joint_pd_picks_what_each_drive_follows() -> None:
         controllers.joint_pd(planar(), jnp.zeros(2))
 
 
-@pytest.mark.parametrize("mimics", [False, True])
+@pytest.mark.parametrize("mimics", [pytest.param(False, marks=pytest.mark.whole_run("with a joint that mimics")), True])
 def test_weight_is_held_and_accelerations_are_those_asked_for(mimics: bool) -> None:
     """Also with rotors behind gears, damping in joints, and a drive at a joint that mimics another."""
     model = planar(mimics)
@@ -93,11 +93,14 @@ def test_weight_is_held_and_accelerations_are_those_asked_for(mimics: bool) -> N
     held = controllers.gravity_compensation(model, q)
     rest = mbjax.State(q, jnp.zeros(2))
     np.testing.assert_allclose(mbjax.time_derivatives(model, rest, held)[1], 0.0, atol=1e-12)
+    pulled = controllers.joint_impedance(model, rest, q + 0.1, stiffness=jnp.array([30.0, 20.0]))
+    vdot = mbjax.time_derivatives(model, rest, pulled)[1]
+    np.testing.assert_allclose(mbjax.mass_matrix(model, q) @ vdot, [3.0, 2.0], rtol=1e-10)
     u = controllers.computed_torque(model, mbjax.State(q, v), q, v, [1.0, -2.0])
     np.testing.assert_allclose(mbjax.time_derivatives(model, mbjax.State(q, v), u)[1], [1.0, -2.0], atol=1e-11)
 
 
-@pytest.mark.whole_run("the Cartesian one yields")
+@pytest.mark.whole_run("a spring of joints pulls as stiff as it is, above")
 def test_joint_impedance_yields_by_its_stiffness_and_swings_by_its_damping() -> None:
     """A torque of 1 N m moves the joints by K⁻¹ τ; each mode decays as its damping ratio says."""
     model = mbjax.set_joint_damping(mbjax.set_joint_damping(planar(), "joint0", 0.0), "joint1", 0.0)
@@ -123,7 +126,7 @@ def cartesian(model, state, X, **given):
     )
 
 
-@pytest.mark.whole_run("computed torque, and finite efforts at singularities")
+@pytest.mark.whole_run("operational space: accelerations as asked, finite efforts at singularities")
 def test_cartesian_impedance_yields_by_its_stiffness_to_a_push_of_1_newton() -> None:
     """The frame comes to rest where K e balances the push, whatever the posture pulls at."""
     model = arm()

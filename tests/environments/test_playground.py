@@ -181,6 +181,7 @@ def test_brax_gets_what_the_policy_and_the_critic_see_by_their_names(quadruped) 
         assert {name: x.shape for name, x in state.obs.items()} == adapted.observation_size
 
 
+@pytest.mark.whole_run("soles flat on the ground at a keyframe, in test_biped_steps")
 def test_residuals_on_a_trot_start_from_the_keyframe(quadruped) -> None:
     """Any robot with feet and a keyframe "home" walks by `QuadrupedVelocity`: joints as there, feet on the ground."""
     home = QuadrupedVelocity(quadruped[0].model).home

@@ -17,6 +17,7 @@ from mbjax.execution import for_worlds
 from mbjax.execution.worlds import chunks
 from mbjax.execution.worlds.chunks import are_few
 from tests.conftest import FEW_NUMBERS
+from tests.gradients.checks import WHOLE_RUN
 from tests.models import relative_error
 
 WORLDS = 5
@@ -48,7 +49,7 @@ def largest_difference(a: Any, b: Any) -> float:
 
 
 def test_dynamics_and_derivatives_by_what_worlds_share_and_own(monkeypatch) -> None:
-    """Gradients by a model that all share are sums over the worlds; a Jacobian has several tangents a world."""
+    """Gradients by a model that all share are sums over the worlds; a Jacobian, in the whole run, has several tangents a world."""
     start = states(ROBOT)
 
     def everything(model, q, v):
@@ -65,10 +66,8 @@ def test_dynamics_and_derivatives_by_what_worlds_share_and_own(monkeypatch) -> N
             of = dict(zip(floats, of_floats, strict=True))
             return total(jax.tree.unflatten(model, [of.get(i, x) for i, x in enumerate(numbers)]), q, v)
 
-        return (
-            jax.value_and_grad(of_floats, (0, 1, 2))([numbers[i] for i in floats], q, v),
-            jax.vmap(jax.jacfwd(forward, (1, 2)), (None, 0, 0))(ROBOT, q, v),
-        )
+        gradient = jax.value_and_grad(of_floats, (0, 1, 2))([numbers[i] for i in floats], q, v)
+        return gradient, jax.vmap(jax.jacfwd(forward, (1, 2)), (None, 0, 0))(ROBOT, q, v) if WHOLE_RUN else None
 
     (found, kernels), (expected, chunk) = both_ways(monkeypatch, everything, ROBOT, start.q, start.v)
     assert largest_difference(found, expected) < 1e-12

@@ -7,6 +7,7 @@ import sys
 import jax
 
 import mbjax
+from tests.gradients.checks import WHOLE_RUN
 
 PROGRAM = """
 import sys
@@ -21,7 +22,7 @@ model = mbjax.load("pendulum", time_step=0.01)
 def end(q):
     return mbjax.rollout(model, mbjax.State(q, jnp.zeros(1), 0.0), num_steps=3).final_state.q[0]
 
-program = jax.jit(jax.grad(end)).lower(jnp.ones(1))
+program = jax.jit(jax.grad(end) if sys.argv[2] == "whole" else end).lower(jnp.ones(1))
 assert "xla_cpu_small_call" in program.as_text()
 found.clear()
 program.compile()
@@ -30,12 +31,16 @@ print(found.count("cache_hits"), found.count("cache_misses"))
 
 
 def test_the_next_process_finds_a_program(tmp_path) -> None:
-    """A gradient of a rollout: lowered to the same text in each process, whatever the order of its sets."""
+    """A rollout is lowered to the same text in each process, whatever the order of its sets; whole run: its gradient."""
     counts = []
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed, "JAX_ENABLE_COMPILATION_CACHE": "true"}
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=600
+            [sys.executable, "-c", PROGRAM, str(tmp_path), "whole" if WHOLE_RUN else "trimmed"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
         )
         assert done.returncode == 0, done.stderr
         counts.append(done.stdout.split())

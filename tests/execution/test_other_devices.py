@@ -133,7 +133,7 @@ PROGRAMS = {
     "gradient of a step by masses": (walker, by_mass),
     "second derivatives of forward dynamics": (continuous, hessian),
 }
-QUICK = "forward dynamics", "mass matrix", "step through contact", "gradient of rollout through contact"
+TRIMMED = "forward dynamics", "mass matrix", "step through contact", "gradient of forward dynamics"
 
 
 def lowered(name: str, worlds: int | None) -> str:
@@ -155,15 +155,15 @@ def lowered(name: str, worlds: int | None) -> str:
 @pytest.mark.parametrize(
     ("name", "worlds"),
     [
-        *((name, WORLDS) for name in QUICK),
+        *((name, WORLDS) for name in TRIMMED),
         *(
             pytest.param(name, WORLDS, marks=pytest.mark.whole_run("the functions before them"))
             for name in PROGRAMS
-            if name not in QUICK
+            if name not in TRIMMED
         ),
         *(
             pytest.param(name, None, marks=pytest.mark.whole_run("batches"))
-            for name in (*QUICK, "rollout of bodies that touch", "gradient of step through contact")
+            for name in (*TRIMMED, "rollout of bodies that touch", "gradient of step through contact")
         ),
     ],
 )

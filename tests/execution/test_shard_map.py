@@ -8,12 +8,14 @@ import textwrap
 import jax
 import pytest
 
+from tests.gradients.checks import WHOLE_RUN
+
 SET_UP = """
     import os, equinox as eqx, jax, jax.numpy as jnp, numpy as np, mbjax
     from jax.sharding import AxisType, PartitionSpec
 
     jax.config.update("jax_enable_x64", True)
-    model = mbjax.load(mbjax.reference_models.path("arm"), time_step=1e-3, dtype=np.float64)
+    model = mbjax.load(mbjax.reference_models.path("ROBOT"), time_step=1e-3, dtype=np.float64)
     state = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(0), 6))
     devices = jax.make_mesh((2,), ("worlds",), axis_types=(AxisType.Auto,))
     each, same = PartitionSpec("worlds"), PartitionSpec()
@@ -117,7 +119,7 @@ CASES = {
 }
 
 
-WHOLE_RUN = {
+LEFT_OUT = {
     "rollouts": pytest.mark.whole_run("gradients of rollouts that jit shares out, in test_sharded_worlds"),
     "kernels of a GPU, interpreted": pytest.mark.whole_run("gradients shared out; the interpreter in test_gpu_kernels"),
     "kernels": pytest.mark.whole_run("gradients by a model that all share"),
@@ -129,9 +131,12 @@ WHOLE_RUN = {
 
 @pytest.mark.skipif(jax.__version__ == "0.11.2", reason="JAX ends the process while it compiles a `shard_map`")
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=WHOLE_RUN[case]) if case in WHOLE_RUN else case for case in CASES]
+    "case", [pytest.param(case, marks=LEFT_OUT[case]) if case in LEFT_OUT else case for case in CASES]
 )
 def test_worlds_shared_out(case: str) -> None:
-    program = textwrap.dedent(SET_UP) + textwrap.dedent(CASES[case])
+    """Trimmed: of one joint."""
+    program = textwrap.dedent(SET_UP.replace("ROBOT", "arm" if WHOLE_RUN else "pendulum")) + textwrap.dedent(
+        CASES[case]
+    )
     environment = {"JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
     subprocess.run([sys.executable, "-c", program], check=True, env=os.environ | environment)

@@ -103,7 +103,8 @@ CASES = {
 
 
 LEFT_TO_THE_WHOLE_RUN = {
-    "functions": "their gradients, and steps with limits",
+    "functions": "gradients of rollouts",
+    "limits": "gradients of rollouts, and limits of worlds on one device in tests/simulation",
     "shares that are not equal, and an explicit mesh": "equal shares",
 }
 

@@ -15,7 +15,7 @@ from mbjax.execution import for_worlds, is_batched, keeps_found
 from mbjax.execution.calls.compiled_calls import call_compiled, compiled_outside_jit
 from mbjax.execution.worlds.chunks import CHUNK
 from mbjax.kinematics import placed
-from tests.gradients.checks import compiled
+from tests.gradients.checks import WHOLE_RUN, compiled
 from tests.models import random_tree, relative_error
 
 WORLDS = 2 * CHUNK + 57  # three chunks that are not quite full
@@ -52,7 +52,6 @@ FUNCTIONS = {
 ALONE = {name: compiled(function) for name, function in FUNCTIONS.items()}
 TOGETHER = {name: compiled(jax.vmap(function, (None, 0, 0, 0))) for name, function in FUNCTIONS.items()}
 OF_INVERSE = pytest.mark.whole_run("inverse dynamics, of the same arguments")
-OF_A_STEP = pytest.mark.whole_run("a step, and forward dynamics where a world is bad")
 
 
 def trees_differ_by(a, b) -> float:
@@ -64,7 +63,8 @@ def alone(i: int, name: str = "forward dynamics") -> jax.Array:
     return ALONE[name](model(), *(x[i] for x in samples()))
 
 
-@pytest.mark.parametrize("name", [n if n == "step" else pytest.param(n, marks=OF_A_STEP) for n in FUNCTIONS])
+@pytest.mark.whole_run("forward dynamics where a world is bad, below; steps in tests/environments/test_environment.py")
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_world_is_as_alone(name: str) -> None:
     together = TOGETHER[name](model(), *samples())
     for i in SAMPLED:
@@ -183,6 +183,7 @@ def test_a_function_is_traced_once(worlds: tuple[int, ...]) -> None:
     assert len(traced) == 1, traced
 
 
+@pytest.mark.whole_run("forces and states that worlds share, in batches of batches")
 def test_numpy_arrays_are_shared_like_others() -> None:
     """Also where the number of bodies is the number of worlds, and a missing axis would broadcast unseen."""
     count = model().topology.num_mobods
@@ -201,17 +202,19 @@ def test_numpy_arrays_are_shared_like_others() -> None:
 
 
 def test_batches_of_batches_and_one_world() -> None:
+    """Whole run: worlds along another axis, and one of them, too."""
     q, v, tau = (x[:6] for x in samples())
     dynamics = functools.partial(FUNCTIONS["inverse dynamics"], model())
     each = jnp.stack([alone(i, "inverse dynamics") for i in range(6)])
     nested = compiled(jax.vmap(jax.vmap(dynamics)))(*(x.reshape(2, 3, -1) for x in (q, v, tau)))
     assert relative_error(nested.reshape(6, -1), each) < 1e-12
-    transposed = compiled(jax.vmap(dynamics, in_axes=(1, 1, 1), out_axes=1))(q.T, v.T, tau.T)
-    assert relative_error(transposed.T, each) < 1e-12
+    if WHOLE_RUN:
+        transposed = compiled(jax.vmap(dynamics, in_axes=(1, 1, 1), out_axes=1))(q.T, v.T, tau.T)
+        assert relative_error(transposed.T, each) < 1e-12
+        assert relative_error(compiled(jax.vmap(dynamics))(q[:1], v[:1], tau[:1])[0], each[0]) < 1e-12
     only_inner = jax.vmap(jax.vmap(dynamics, in_axes=(None, 0, None)), in_axes=(0, None, 0))
     expected = ALONE["inverse dynamics"](model(), q[1], v[2], tau[1])
     assert relative_error(compiled(only_inner)(q[:2], v[:3], tau[:2])[1, 2], expected) < 1e-12
-    assert relative_error(compiled(jax.vmap(dynamics))(q[:1], v[:1], tau[:1])[0], each[0]) < 1e-12
 
     def cost(v, q, tau):  # the inner worlds share v
         return jnp.sum(jax.vmap(dynamics, in_axes=(0, None, 0))(q, v, tau) ** 2)

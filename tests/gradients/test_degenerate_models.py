@@ -84,7 +84,7 @@ def test_g43_two_hinges_about_one_line_with_nothing_between() -> None:
         hinges(None, BOX, offset=0.0)
 
 
-@pytest.mark.whole_run("G44 in test_pitfalls, and all numbers of inertias in test_leaf_coverage")
+@pytest.mark.whole_run("all numbers of inertias in test_leaf_coverage")
 def test_g44_degenerate_inertias_below_hinges() -> None:
     """A ball, a thin rod (one moment 0) and a flat plate (triangle equality): all numbers of their inertias."""
     plate = mbjax.SpatialInertia.solid_box_with_mass(0.7, 0.3, 0.4, 0.0)

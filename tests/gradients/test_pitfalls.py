@@ -84,6 +84,7 @@ def test_G04_rotation_matrix_to_quaternion_at_half_turns() -> None:
         assert np.isfinite(compiled(jax.vmap(mode(rotation.matrix_to_quaternion)))(R)).all()
 
 
+@pytest.mark.whole_run("rpy joints among every joint, in test_dynamics_derivatives")
 def test_G05_dynamics_of_rpy_joints_ignore_gimbal_lock() -> None:
     """At pitch 90 degrees they are as regular as elsewhere. Free bodies: test_degenerate_models."""
     rpy = random_tree(2, ("rpy_floating", "ball_rpy", "revolute")).model
@@ -114,6 +115,7 @@ def test_G06_raw_quaternions_of_any_length(scale: float) -> None:
     check_gradients(f, q)
 
 
+@pytest.mark.whole_run("slides with offset frames below a hinge, in test_leaf_coverage")
 def test_G07_zero_angles_and_offset_slides() -> None:
     """Zero angle about a fixed axis, and a prismatic joint with an offset frame below a revolute one."""
     plant = mbjax.MultibodyPlant(DT)
@@ -246,6 +248,7 @@ def stacked(models: list[mbjax.MultibodyModel]) -> mbjax.MultibodyModel:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *models)
 
 
+@pytest.mark.whole_run("all numbers of inertias in test_leaf_coverage, and links without mass above")
 def test_G44_special_inertias() -> None:
     """Three equal moments, a thin rod, and the triangle's equality."""
     models = stacked([free_body(moments=m) for m in ((0.4, 0.4, 0.4), (0.3, 0.3, 1e-12), (0.2, 0.3, 0.5))])

@@ -4,6 +4,7 @@ import gc
 
 import jax
 import jax.numpy as jnp
+import pytest
 from jax import lax
 from jaxtyping import Array
 
@@ -40,6 +41,7 @@ def test_a_rollout_and_poses_place_the_model_once(monkeypatch) -> None:
     assert not placed_model._in_traces  # nothing outlives its trace
 
 
+@pytest.mark.whole_run("a rollout and poses after it, above, whose gradient would meet what its loop left")
 def test_a_loop_keeps_its_placement_to_itself() -> None:
     """What was computed within a loop is not read outside of it, though the model is the same."""
     model, q = pendulum(), jnp.array([0.3, -0.2])

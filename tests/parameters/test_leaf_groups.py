@@ -50,6 +50,7 @@ def test_specs_combine(model) -> None:
         parameters.chosen(model, "inertal")
 
 
+@pytest.mark.whole_run("specs combine, above; gradients by what moves alone in test_unconstrained.py")
 def test_an_optimizer_moves_the_chosen_leaves_alone(model) -> None:
     """The time step, which an optax step on the whole model would make negative, stays."""
     moving, held = eqx.partition(model, parameters.inertial(model))

@@ -9,6 +9,7 @@ import pytest
 import mbjax
 from mbjax import trajectory_optimization as to
 from tests.constraints import mechanisms
+from tests.gradients.checks import WHOLE_RUN
 
 ARM = mbjax.load("arm")
 LIMITS = np.asarray(ARM.position_lower_limits), np.asarray(ARM.position_upper_limits)
@@ -94,6 +95,7 @@ def test_a_limit_that_keeps_the_goal_away_is_named() -> None:
 
 
 def test_goals_that_contradict_each_other_are_named() -> None:
+    """Whole run: also where some of them, or all, are constraints."""
     p = X_WT.translation
     goals = {
         "here": to.PointGoal("tool", p),
@@ -105,6 +107,8 @@ def test_goals_that_contradict_each_other_are_named() -> None:
     assert "'here', 'there' contradict each other" in found.message
     np.testing.assert_allclose(found.residuals["here"], 0.05, atol=1e-7)
     np.testing.assert_allclose(found.residuals["there"], -0.05, atol=1e-7)
+    if not WHOLE_RUN:
+        return
     held = mbjax.inverse_kinematics(ARM, goals["there"], Q, constraints={"here": goals["here"]}, restarts=0)
     np.testing.assert_allclose(held.violations["here"], 0.0, atol=1e-8)
     assert int(held.outcome) == mbjax.ReachOutcome.CONTRADICTORY
@@ -205,18 +209,20 @@ def test_numbers_that_are_not_finite_inside_of_jit_are_reported_and_q_is_the_gue
     assert not found.converged
 
 
-@pytest.mark.whole_run("a solution follows its guess")
 def test_a_path_is_followed_without_jumps() -> None:
+    """By two links; whole run: by the arm."""
+    model, hand, q = (ARM, "tool", Q) if WHOLE_RUN else (two_link(), "hand", jnp.array([0.4, 0.9]))
+
+    def hand_at(p: jax.Array) -> to.PointGoal:
+        return to.PointGoal(hand, p)
+
     s = jnp.linspace(0.0, 1.0, 25)[:, None]
-    path = X_WT.translation + 0.15 * jnp.concatenate([jnp.cos(6 * s) - 1.0, jnp.sin(6 * s), 0.0 * s], 1)
-    found = mbjax.follow(ARM, hand_at, path, Q)
+    start = mbjax.points_positions(model, q, hand, jnp.zeros(3), "world")
+    path = jnp.ravel(start) + 0.15 * jnp.concatenate([jnp.cos(6 * s) - 1.0, jnp.sin(6 * s), 0.0 * s], 1)
+    found = mbjax.follow(model, hand_at, path, q)
     assert np.mean(found.reachable) == 1.0
-    reached = jax.vmap(lambda q: mbjax.points_positions(ARM, q, "tool", jnp.zeros(3), "world"))(found.q)
+    reached = jax.vmap(lambda q: mbjax.points_positions(model, q, hand, jnp.zeros(3), "world"))(found.q)
     np.testing.assert_allclose(reached, path, atol=1e-8)
     assert np.max(np.abs(np.diff(found.q, axis=0))) < 0.3
     with pytest.raises(mbjax.ModelError, match="must be a function of a point"):
-        mbjax.follow(ARM, to.PointGoal("tool", path[0]).p_WP, path)
-
-
-def hand_at(p: jax.Array) -> to.PointGoal:
-    return to.PointGoal("tool", p)
+        mbjax.follow(model, to.PointGoal(hand, path[0]).p_WP, path)

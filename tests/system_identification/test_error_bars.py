@@ -42,6 +42,7 @@ def white(log: si.Log) -> jax.Array:
     return SIGMA * jax.random.normal(jax.random.key(1), (SEEDS, *log.effort.shape))
 
 
+@pytest.mark.whole_run("honest deviations in test_torque_fits, and a filter biases nothing")
 def test_intervals_hold_behind_a_filter() -> None:
     """Exact positions, noise of efforts alone: the filter takes from both sides alike, and its rows are decimated."""
     time, q, v, vdot = motion(2, steps=600)
@@ -67,7 +68,9 @@ def test_a_filter_biases_nothing() -> None:
     assert fit.num_data < 2 * 400 / 15
 
 
-@pytest.mark.parametrize("cutoff", [None, {"effort": 15.0}])
+@pytest.mark.parametrize(
+    "cutoff", [pytest.param(None, marks=pytest.mark.whole_run("outliers behind a filter")), {"effort": 15.0}]
+)
 def test_outliers_move_nothing_where_the_noise_is_unknown(cutoff: dict | None) -> None:
     true = mbjax.set_mass(two_links(), "lower", 1.7)
     log = torque_log(true, noise=0.01, steps=400)
@@ -231,7 +234,7 @@ def test_sharp_friction_is_told_and_slow_samples_left_out() -> None:
     assert "Torques(slowest=0.1)" in whole.advice[0]
 
 
-@pytest.mark.whole_run("intervals behind a filter, and base parameters")
+@pytest.mark.whole_run("a filter biases nothing, sharp friction is told, and base parameters")
 def test_stribeck_and_asymmetric_friction() -> None:
     """Laws that models do not have, with the width of Coulomb friction, come back from exact efforts."""
     time, q, v, vdot = motion(2, steps=400)

@@ -132,6 +132,7 @@ def test_unmeasured_contact_forces_are_projected_out() -> None:
     np.testing.assert_allclose(known.values["mass:trunk"], expected, rtol=1e-6)
 
 
+@pytest.mark.whole_run("a report and a robot by the command, in tests/command_line/test_identify.py")
 def test_report_and_written_robot_stand_alone(unknown: si.Parameters, true: mbjax.MultibodyModel, tmp_path) -> None:
     log = torque_log(true, noise=0.01)
     fit = si.fit(unknown, log[:150], si.Torques(), held_out=log[150:])
@@ -148,6 +149,7 @@ def test_report_and_written_robot_stand_alone(unknown: si.Parameters, true: mbja
     np.testing.assert_allclose(robot.parameters.joint_friction, fit.model.parameters.joint_friction, rtol=1e-12)
 
 
+@pytest.mark.whole_run("where Coulomb friction turns around, in test_regressor")
 @pytest.mark.parametrize("slope", [1e-1, 1e-9])
 def test_no_slope_of_friction_gives_nan(slope: float) -> None:
     model = eqx.tree_at(lambda m: m.parameters.friction_velocity, two_links(), jnp.asarray(slope))
