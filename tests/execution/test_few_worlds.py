@@ -49,7 +49,10 @@ def largest_difference(a: Any, b: Any) -> float:
 
 
 def test_dynamics_and_derivatives_by_what_worlds_share_and_own(monkeypatch) -> None:
-    """Gradients by a model that all share are sums over the worlds; a Jacobian, in the whole run, has several tangents a world."""
+    """Gradients by a model that all share are sums over the worlds.
+
+    Whole run: Jacobians, with several tangents a world, too.
+    """
     start = states(ROBOT)
 
     def everything(model, q, v):

@@ -31,7 +31,7 @@ print(found.count("cache_hits"), found.count("cache_misses"))
 
 
 def test_the_next_process_finds_a_program(tmp_path) -> None:
-    """A rollout is lowered to the same text in each process, whatever the order of its sets; whole run: its gradient."""
+    """A rollout, whole run: its gradient, is lowered to one text in each process, whatever the order of its sets."""
     counts = []
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed, "JAX_ENABLE_COMPILATION_CACHE": "true"}
