@@ -30,11 +30,11 @@ DEAR = {
     "docs/usage/controllers.md": "the controllers' own tests, and pd_control.md",
     "docs/usage/constraints.md": "tests/constraints",
     "docs/usage/hydroelastic_contact.md": "tests/contact/test_hydroelastic_steps.py",
-    "docs/usage/debugging.md": "tests/inspection",
     "docs/usage/deformable_bodies.md": "tests/simulation/test_deformable_bodies.py, and tests/finite_elements",
     "docs/usage/contact.md": "tests/contact",
     "docs/usage/inverse_kinematics.md": "tests/reaching",
     "docs/usage/system_identification.md": "tests/system_identification, and tests/command_line/test_identify.py",
+    "docs/usage/trajectory_optimization.md": "tests/trajectory_optimization",
     "docs/usage/many_worlds.md": "tests/environments, tests/randomization and tests/simulation/test_rollout_policy.py",
 }
 

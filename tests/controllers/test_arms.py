@@ -143,7 +143,7 @@ def test_cartesian_impedance_yields_by_its_stiffness_to_a_push_of_1_newton() -> 
     np.testing.assert_allclose(after.rotation, X.rotation, atol=1e-7)
 
 
-@pytest.mark.whole_run("it yields by its stiffness")
+@pytest.mark.whole_run("operational space: accelerations as asked, in each direction alone")
 def test_cartesian_impedance_swings_by_the_damping_ratio() -> None:
     """The modes of the frame alone have the frequency of K on Λ, and the ratio asked for."""
     model = arm()

@@ -136,7 +136,7 @@ def test_derivatives_of_the_regulator() -> None:
     assert check, str(check)
 
 
-@pytest.mark.whole_run("derivatives of the regulator")
+@pytest.mark.whole_run("gains beside scipy's, and derivatives of the Riccati solution")
 def test_derivatives_of_gains_along_a_trajectory() -> None:
     """By the mass of the pole: forward = reverse = differences."""
     efforts = 5.0 * jnp.sin(0.2 * jnp.arange(20.0))[:, None]

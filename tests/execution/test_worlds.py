@@ -223,7 +223,7 @@ def test_batches_of_batches_and_one_world() -> None:
     assert relative_error(outer[1], compiled(jax.grad(cost))(v[1], q[3:], tau[3:])) < 1e-12
 
 
-@pytest.mark.whole_run("gradients of shared and own arguments, and batches of batches")
+@pytest.mark.whole_run("batches of batches, with a gradient")
 def test_jacobians_and_hessians() -> None:
     q, v, tau = (x[:3] for x in samples())
     fd = functools.partial(mbjax.forward_dynamics, model())

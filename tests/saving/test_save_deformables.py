@@ -22,7 +22,7 @@ class Wind(eqx.Module):
         return self.strength * jnp.array([0.0, 1.0, 0.0])
 
 
-@pytest.mark.whole_run("the same model without functions of forces, below; steps of rigid bodies in test_save.py")
+@pytest.mark.whole_run("the same model without functions of forces, below; programs of rigid bodies in test_save.py")
 def test_a_saved_model_is_the_same_and_steps_the_same() -> None:
     plant = cube_plant()
     shape, X_BG = mbjax.Box((0.4 * SIDE, 2 * SIDE, 2 * SIDE)), np.array([SIDE, 0.5 * SIDE, 0.5 * SIDE])

@@ -67,7 +67,7 @@ def box() -> si.Parameters:
     return si.Parameters(model, {"friction:ball::ball": si.positive(), "stiffness:ball::ball": si.positive()})
 
 
-@pytest.mark.whole_run("the notebook that identifies contact")
+@pytest.mark.whole_run("fits of armature and damping beside MuJoCo; numbers of surfaces in test_parameters")
 def test_friction_and_stiffness_through_contact(
     box: si.Parameters, box_log: si.Log, request: pytest.FixtureRequest
 ) -> None:
@@ -103,7 +103,7 @@ def test_friction_and_stiffness_through_contact(
     np.testing.assert_allclose(a @ d, numeric, rtol=1e-4)
 
 
-@pytest.mark.whole_run("fitted starts are part of the test of Jacobians")
+@pytest.mark.whole_run("noisy starts are told, and not where they are fitted")
 def test_starts_are_fitted_with_the_rest() -> None:
     model = two_links(0.01)
     u = np.stack([np.sin(0.1 * np.arange(80)), np.cos(0.07 * np.arange(80))], 1)
@@ -182,7 +182,7 @@ def test_the_continuous_motion_is_fitted_by_long_steps(fine_log: si.Log) -> None
     assert not fit.advice
 
 
-@pytest.mark.whole_run("the fit of the continuous motion")
+@pytest.mark.whole_run("fits of armature and damping beside MuJoCo, whose steps are as long")
 def test_more_substeps_come_nearer(fine_log: si.Log) -> None:
     unknown = si.Parameters(without_friction(0.005), {"mass:lower": si.positive(), "joint_damping:*": si.positive()})
     off = []
