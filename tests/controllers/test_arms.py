@@ -87,7 +87,10 @@ def test_joint_pd_picks_what_each_drive_follows() -> None:
 
 @pytest.mark.parametrize("mimics", [pytest.param(False, marks=pytest.mark.whole_run("with a joint that mimics")), True])
 def test_weight_is_held_and_accelerations_are_those_asked_for(mimics: bool) -> None:
-    """Also with rotors behind gears, damping in joints, and a drive at a joint that mimics another."""
+    """Also with rotors behind gears, damping in joints, and a drive at a joint that mimics another.
+
+    Springs of joints pull by their stiffness, and that of a frame does not where the frame is.
+    """
     model = planar(mimics)
     q, v = jnp.array([0.4, 0.7]), jnp.array([0.5, -0.3])
     held = controllers.gravity_compensation(model, q)
@@ -96,6 +99,8 @@ def test_weight_is_held_and_accelerations_are_those_asked_for(mimics: bool) -> N
     pulled = controllers.joint_impedance(model, rest, q + 0.1, stiffness=jnp.array([30.0, 20.0]))
     vdot = mbjax.time_derivatives(model, rest, pulled)[1]
     np.testing.assert_allclose(mbjax.mass_matrix(model, q) @ vdot, [3.0, 2.0], rtol=1e-10)
+    X = mbjax.relative_transform(model, q, "world", "link1")
+    np.testing.assert_allclose(controllers.cartesian_impedance(model, rest, "link1", X, stiffness=9.0), held, atol=1e-9)
     u = controllers.computed_torque(model, mbjax.State(q, v), q, v, [1.0, -2.0])
     np.testing.assert_allclose(mbjax.time_derivatives(model, mbjax.State(q, v), u)[1], [1.0, -2.0], atol=1e-11)
 
@@ -290,7 +295,7 @@ def test_wrong_gains_and_references_are_refused(given, message) -> None:
         controllers.FrameTask("tool", mbjax.RigidTransform(jnp.eye(3), jnp.zeros(3)), axes=(3, 6))
 
 
-@pytest.mark.whole_run("derivatives where the frame moves in two of six directions")
+@pytest.mark.whole_run("derivatives that are finite at singularities, and those of dynamics they are made of")
 def test_derivatives_of_arm_controllers() -> None:
     """By state, gains and all numbers of the model: forward = reverse = differences; in batches too."""
     model = planar()
@@ -318,7 +323,7 @@ def test_derivatives_of_arm_controllers() -> None:
     np.testing.assert_allclose(both[0], efforts(x), rtol=1e-11)
 
 
-@pytest.mark.whole_run("finite at singularities")
+@pytest.mark.whole_run("derivatives of another controller that are finite at singularities")
 def test_derivatives_of_impedance_where_the_frame_moves_in_two_of_six_directions() -> None:
     """By positions, where modes of the inertia are alike: forward = reverse = differences."""
     model = planar()

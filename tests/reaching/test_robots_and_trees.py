@@ -28,7 +28,7 @@ def tree() -> mbjax.MultibodyModel:
     return model
 
 
-@pytest.mark.whole_run("Jacobians of every kind of joint, below")
+@pytest.mark.whole_run("random poses of an arm are reached within limits; coupled joints, below")
 def test_every_kind_of_joint_moves_and_keeps_its_limits(tree: mbjax.MultibodyModel) -> None:
     bodies = [f"body{i}" for i in range(len(JOINT_CLASSES) + 1)]
     truth = mbjax.random_state_within_limits(tree, jax.random.key(1)).q
