@@ -13,6 +13,7 @@ import mbjax
 from mbjax import progress
 from mbjax import trajectory_optimization as to
 from mbjax.progress import telling
+from tests.trajectory_optimization.problems import linear_quadratic
 
 
 class Terminal(io.StringIO):
@@ -105,8 +106,7 @@ def test_only_who_watches_or_asks_is_told(monkeypatch) -> None:
 def test_solve_and_simulate_speak_and_compile_no_more_for_it(monkeypatch) -> None:
     """The second call, with a line, finds the first call's program."""
     terminal = terminal_in_place_of_stderr(monkeypatch)
-    model = mbjax.load("pendulum", time_step=0.1)
-    problem = to.Problem(model, mbjax.default_state(model), 2, running=lambda model, state, u: jnp.sum(u**2))
+    problem = linear_quadratic()
     to.solve(problem, progress=False)
     assert terminal.getvalue() == ""
     plan = to.solve(problem, progress=True)
