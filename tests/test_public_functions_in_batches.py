@@ -46,7 +46,7 @@ def floats_of(name: str, function: Callable, model: mbjax.MultibodyModel) -> Cal
 
 @pytest.mark.slow
 def test_as_world_by_world(request: pytest.FixtureRequest) -> None:
-    """Trimmed: the values of one; of every twentieth function the program alone, which finds a wrong axis by its size."""
+    """Trimmed: the values of one; of one in twenty functions the program alone, which finds a wrong axis."""
     is_trimmed = request.config.getoption("--trimmed")
     model, draw = saturating_arm(free_body=True), np.random.default_rng(0)
     q = jnp.asarray(0.3 + 0.2 * draw.normal(size=(WORLDS, model.num_positions)))
