@@ -49,6 +49,7 @@ def test_a_state_that_is_not_finite_is_said(viewer) -> None:
     np.testing.assert_allclose(box_of(viewer)[3:], SIDE, atol=1e-6)
 
 
+@pytest.mark.whole_run("surfaces that move, above, and simulations in test_live_view.py")
 def test_a_model_of_deformable_bodies_alone_sags() -> None:
     plant = mbjax.MultibodyPlant(0.01)
     plant.add_deformable_body("foam", cube_mesh(), FOAM)
