@@ -171,6 +171,7 @@ def test_the_quadrupeds_observations_and_rewards(quadruped) -> None:
     assert landed > 3, "feet were in the air and came down"
 
 
+@pytest.mark.whole_run("brax's wrappers in test_adapters.py, and what the policy sees, above")
 def test_brax_gets_what_the_policy_and_the_critic_see_by_their_names(quadruped) -> None:
     env = dataclasses.replace(quadruped[0], privileged=True)
     adapted = as_brax(env)

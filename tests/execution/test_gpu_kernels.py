@@ -116,10 +116,12 @@ def absent_gpu() -> contextlib.AbstractContextManager:
 
 CASES = [
     ("forward dynamics", tree, 70),
-    ("gradient", walker, 40),
     *(
-        pytest.param(*case, marks=pytest.mark.whole_run("forward dynamics and a gradient by the same scans"))
+        pytest.param(
+            *case, marks=pytest.mark.whole_run("forward dynamics by the same scans; those of a gradient below")
+        )
         for case in (
+            ("gradient", walker, 40),
             ("inverse dynamics", tree, 32),
             ("forward dynamics", tree, 1),
             ("forward dynamics", branches, 33),

@@ -119,13 +119,14 @@ CASES = {
 }
 
 
+BY_JIT = pytest.mark.whole_run("kernels; gradients that jit shares out, in test_sharded_worlds")
 LEFT_OUT = {
     "rollouts": pytest.mark.whole_run("gradients of rollouts that jit shares out, in test_sharded_worlds"),
-    "kernels of a GPU, interpreted": pytest.mark.whole_run("gradients shared out; the interpreter in test_gpu_kernels"),
-    "kernels": pytest.mark.whole_run("gradients by a model that all share"),
-    "gradients by the state": pytest.mark.whole_run("gradients by a model that all share"),
-    "functions that are not batched as a whole": pytest.mark.whole_run("gradients by a model that all share"),
-    "what is closed over": pytest.mark.whole_run("gradients by a model that all share"),
+    "kernels of a GPU, interpreted": pytest.mark.whole_run("kernels of a CPU; the interpreter in test_gpu_kernels"),
+    "gradients by a model that all share": BY_JIT,
+    "gradients by the state": BY_JIT,
+    "functions that are not batched as a whole": BY_JIT,
+    "what is closed over": BY_JIT,
 }
 
 

@@ -79,6 +79,7 @@ def test_outputs_and_contacts_by_name() -> None:
         assert len(repr(record)) < 1000
 
 
+@pytest.mark.whole_run("states, outputs and contacts of one world, above")
 def test_trajectories_worlds_and_traced_numbers() -> None:
     model = sledge()
     trajectory = compiled(lambda model, state: mbjax.rollout(model, state, None, 3))(model, start(model))

@@ -11,6 +11,7 @@ import pytest
 
 import mbjax
 from mbjax import system_identification as si
+from tests.gradients.checks import WHOLE_RUN
 
 from ..deformable_meshes import held_bar
 
@@ -56,21 +57,21 @@ def clean() -> np.ndarray:
 
 
 def test_stiffness_and_damping_of_a_bar_from_ten_points(clean: np.ndarray) -> None:
-    """To a millionth without noise; with it, 95 % intervals hold the truth as often as they should."""
+    """To a millionth without noise; with it, 95 % intervals hold the truth as often as they should (whole run)."""
     unknown, method = one_stiffness(), si.Predictions(points, noise=NOISE)
     fit = si.fit(unknown, si.make_recording(TIME, clean), method)
     assert fit.converged
     for name, value in TRUTH.items():
         np.testing.assert_allclose(fit.values[name], value, rtol=1e-6)
     holds, off = [], []
-    for seed in range(20):
+    for seed in range(20 if WHOLE_RUN else 1):
         noisy = si.make_recording(TIME, clean + NOISE * np.random.default_rng(seed).normal(size=clean.shape))
         again = si.fit(unknown, noisy, method, start=fit.theta)
         z = [(again.values[name] - value) / again.standard_deviation[name] for name, value in TRUTH.items()]
         holds.append(np.abs(z) < 1.96)
         off.append(again.standard_deviation[E] / TRUTH[E])
     assert 0.001 < np.mean(off) < 0.05
-    assert np.sum(holds, axis=0).min() >= 17  # of 20, binomial: fewer once in 60 for a right interval
+    assert not WHOLE_RUN or np.sum(holds, axis=0).min() >= 17  # of 20, binomial: fewer once in 60 for a right interval
     unknown_noise = si.fit(unknown, noisy, si.Predictions(points), start=fit.theta, held_out=noisy)
     assert all(abs(rms / NOISE - 1.0) < 0.4 for rms in unknown_noise.noise.values())
     for name, value in TRUTH.items():

@@ -36,6 +36,7 @@ def test_times_parameters_is_inverse_dynamics(name: str) -> None:
     assert len(si.linear_parameter_names(model)) == Y.shape[1]
 
 
+@pytest.mark.whole_run("every joint, above, and Pinocchio's regressor")
 def test_mimics_and_disabled_gravity_are_right() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mbjax.ModelWarning)
@@ -100,6 +101,7 @@ def test_base_parameters_carry_all_that_is_seen() -> None:
     assert "upper" in words
 
 
+@pytest.mark.whole_run("base parameters of two links carry all that is seen")
 def test_floating_base_shows_all_but_three_numbers_of_each_revolute_joint() -> None:
     """A floating body and one on a revolute joint show 10 n - 3 numbers of inertia (Ayusawa et al. 2014)."""
     model = hopper()

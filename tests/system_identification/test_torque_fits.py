@@ -76,6 +76,7 @@ def test_a_value_at_the_end_of_its_range_is_named() -> None:
     assert "At the end of their range within the error bars: joint_damping:second." in str(fit)
 
 
+@pytest.mark.whole_run("outliers move nothing, in test_error_bars.py")
 def test_robust_losses_ignore_outliers() -> None:
     true = mbjax.set_mass(two_links(), "lower", 1.7)
     log = torque_log(true, noise=0.01)

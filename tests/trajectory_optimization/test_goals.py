@@ -34,7 +34,15 @@ AT_THE_GOAL = {
 }
 
 
-@pytest.mark.parametrize("name", AT_THE_GOAL)
+WHOLE = {
+    "state": pytest.mark.whole_run("joints and velocities"),
+    "point": pytest.mark.whole_run("a point of a frame"),
+    "pose": pytest.mark.whole_run("its numbers and gradients, below"),
+    "its velocity": pytest.mark.whole_run("momentum, and the frame's velocity"),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=WHOLE.get(name, ())) for name in AT_THE_GOAL])
 def test_zero_at_the_goal_and_slopes_by_differences(name):
     goal = AT_THE_GOAL[name]
     weighted = jax.tree.map(lambda x: x, goal)

@@ -111,7 +111,8 @@ def body_with_an_arm(time_step: float) -> mbjax.MultibodyModel:
     return mbjax.load(text, base="floating", time_step=time_step, actuators="joints")
 
 
-@pytest.mark.parametrize("time_step", [0.01, pytest.param(0.0, marks=pytest.mark.whole_run("a continuous arm"))])
+@pytest.mark.whole_run("steps of a flying arm, in test_dynamics_of_problems.py, and a continuous arm, above")
+@pytest.mark.parametrize("time_step", [0.01, 0.0])
 def test_a_floating_base_is_linearized_along_its_manifold(time_step):
     """Columns by differences of what a step, or a short time of the plant, makes of moved states."""
     model = body_with_an_arm(time_step)

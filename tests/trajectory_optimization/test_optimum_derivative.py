@@ -104,6 +104,7 @@ def test_numbers_that_a_constraint_closes_over_are_differentiated():
     np.testing.assert_allclose(jax.grad(J)(jnp.array(1.5)), expected, rtol=1e-6)
 
 
+@pytest.mark.whole_run("a batch of problems in test_solve.py, and numbers of one problem above")
 def test_a_batch_of_gradients():
     problem = pendulum()
 

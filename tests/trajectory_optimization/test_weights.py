@@ -102,6 +102,7 @@ def test_costs_of_seconds_are_those_of_steps_times_their_length():
         to.Problem(None, jnp.zeros(2), STEPS, number, (), LIMITS, dynamics=Pendulum(jnp.array(1.0)), per="minute")
 
 
+@pytest.mark.whole_run("the associative scan gives the recursion's feedback, in test_riccati.py")
 def test_infinite_limits_take_the_program_without_limits():
     """The parallel recursion refuses limits: infinite ones are none, and finite ones put in later are seen."""
     solver = to.FeasibilityDDP(parallel=True)

@@ -43,6 +43,7 @@ def arrays_of(glb: bytes) -> list[np.ndarray]:
     return found
 
 
+@pytest.mark.whole_run("the same surface in an animation, in test_contact_patches.py, and its triangles below")
 def test_the_surface_is_that_of_the_results(model) -> None:
     """Area and force of the triangles that are drawn, their colours, and what is translucent meanwhile."""
     with mbjax.Viewer(model, state=at_height(model, 0.085), port=0) as viewer:

@@ -13,6 +13,7 @@ from tests.deformable_cube import FOAM, SIDE, cube_mesh
 from tests.visualization.pages import read_record
 
 
+@pytest.mark.whole_run("arrows in test_animate.py and patches in test_contact_patches.py, of rigid bodies")
 def test_arrows_are_the_forces_of_each_pair_and_surfaces_have_its_pressure() -> None:
     plant = mbjax.MultibodyPlant(0.005)
     rough = mbjax.ProximityProperties(0.5)
