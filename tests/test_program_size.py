@@ -212,7 +212,7 @@ def arithmetic_at_an_index(program: str) -> list[str]:
     return [op for kernel in at_an_index for op in of_floats.findall(kernel)]
 
 
-@pytest.mark.whole_run("operations of steps do not grow with the robot; kept contact in tests/plant")
+@pytest.mark.whole_run("operations of steps without contact do not grow with the robot")
 def test_operations_of_a_step_with_contact() -> None:
     """Of a humanoid on the ground and of the gradient of its rollout: compiling takes a time per operation."""
     parts = humanoid()

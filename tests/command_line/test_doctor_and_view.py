@@ -7,6 +7,8 @@ import threading
 import tomllib
 import urllib.request
 
+import pytest
+
 from mbjax.command_line import doctor, main, view
 
 PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
@@ -37,6 +39,7 @@ def test_doctor_knows_all_extras() -> None:
     assert set(doctor.EXTRAS) == set(extras) - {"all", "docs", "test"}
 
 
+@pytest.mark.whole_run("view writes a page, below; the live view in tests/visualization/test_live_view.py")
 def test_view_serves_a_robot(capsys, monkeypatch) -> None:
     seen = threading.Event()
 

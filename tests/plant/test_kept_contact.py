@@ -57,6 +57,7 @@ def test_only_the_fingers_of_a_panda_touch() -> None:
         load(PANDA, contact_pairs=[("panda_link6", "panda_link7")])
 
 
+@pytest.mark.whole_run("the number of pairs that are kept, above and below")
 def test_the_program_of_a_step_shrinks_to_that_of_what_is_kept() -> None:
     """Operations of the lowered step: fewer than of all pairs, no more than without the other shapes."""
 

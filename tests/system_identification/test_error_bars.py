@@ -179,6 +179,7 @@ def minus_sine(x: np.ndarray) -> np.ndarray:
     return -np.sin(x)
 
 
+@pytest.mark.whole_run("lost samples, which have no weight, are no data, above")
 def test_weights_are_of_samples_and_velocities() -> None:
     """Half the weight is twice the variance; none is no data; what does not fit is refused."""
     log = torque_log(two_links(), noise=0.01)

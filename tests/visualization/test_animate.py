@@ -223,6 +223,7 @@ def test_what_cannot_be_drawn_is_named(model, change, message) -> None:
         animate(model, **({"trajectory": sliding(model)} | change))
 
 
+@pytest.mark.whole_run("meshes are embedded within the budget, in test_animation.py")
 def test_an_arm_with_its_meshes_fits_a_megabyte() -> None:
     """500 frames of a Panda, 135 000 triangles in its files; poses to a micrometre."""
     model = load_robot("panda_description/urdf/panda.urdf", base="fixed", time_step=0.01)
