@@ -103,6 +103,9 @@ def test_only_who_watches_or_asks_is_told(monkeypatch) -> None:
         assert ("\r" in stream.getvalue(), bool(stream.getvalue())) == (False, speaks)
 
 
+@pytest.mark.whole_run(
+    "a line tells compiling from running, above; progress in tests/simulation/test_rollout_policy.py"
+)
 def test_solve_and_simulate_speak_and_compile_no_more_for_it(monkeypatch) -> None:
     """The second call, with a line, finds the first call's program."""
     terminal = terminal_in_place_of_stderr(monkeypatch)

@@ -119,7 +119,7 @@ CASES = [
     ("forward dynamics", tree, 70),
     *(
         pytest.param(
-            *case, marks=pytest.mark.whole_run("forward dynamics by the same scans; those of a gradient below")
+            *case, marks=pytest.mark.whole_run("forward dynamics by the same scans; a gradient's kernels below")
         )
         for case in (
             ("gradient", walker, 40),
@@ -206,7 +206,10 @@ def test_a_gpu_gets_a_kernel_for_each_scan(name: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("model", [tree, pytest.param(branches, marks=pytest.mark.whole_run("a tree of every joint"))])
 def test_a_gpu_gets_kernels_in_single_precision(model: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of worlds that are not whole blocks, and of joints whose numbers are looked up. Trimmed: forward dynamics."""
+    """Also of worlds that are not whole blocks, and of joints whose numbers are looked up.
+
+    Trimmed: forward dynamics.
+    """
     monkeypatch.setenv("MBJAX_GPU_KERNELS", "1")
     single, state = mbjax.astype(model(), np.float32), [x.astype(np.float32) for x in samples(model(), 33)]
     for name in ("forward dynamics", "inverse dynamics", "mass matrix")[: 3 if WHOLE_RUN else 1]:

@@ -103,7 +103,7 @@ def test_friction_and_stiffness_through_contact(
     np.testing.assert_allclose(a @ d, numeric, rtol=1e-4)
 
 
-@pytest.mark.whole_run("noisy starts are told, and not where they are fitted")
+@pytest.mark.whole_run("fits of armature and damping beside MuJoCo, from starts that are known")
 def test_starts_are_fitted_with_the_rest() -> None:
     model = two_links(0.01)
     u = np.stack([np.sin(0.1 * np.arange(80)), np.cos(0.07 * np.arange(80))], 1)
@@ -196,6 +196,7 @@ def test_more_substeps_come_nearer(fine_log: si.Log) -> None:
         )
 
 
+@pytest.mark.whole_run("fits of armature and damping beside MuJoCo")
 def test_noisy_starts_are_told(fine_log: si.Log) -> None:
     """Errors of windows that start at noisy velocities grow along them, which white noise would not."""
     rng = np.random.default_rng(1)
