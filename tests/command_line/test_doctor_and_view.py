@@ -9,8 +9,6 @@ import urllib.request
 
 import pytest
 
-import pytest
-
 from mbjax.command_line import doctor, main, view
 
 PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
