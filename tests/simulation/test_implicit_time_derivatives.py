@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import mbjax
 from tests.forces.models import build
@@ -70,6 +71,7 @@ def test_derivatives():
     check_gradients(f, state.v, qdot, vdot, u)
 
 
+@pytest.mark.whole_run("it vanishes at the time derivatives, and is Drake's, above")
 def test_counts_the_forces_of_contacts():
     """A ball that sinks into the ground and slips."""
     plant = mbjax.MultibodyPlant(0.0)
