@@ -256,7 +256,7 @@ def test_reaches_what_can_be_reached_whatever_the_weights() -> None:
         np.testing.assert_array_equal(x[others], y[others])
 
 
-@pytest.mark.whole_run("derivatives where the guess is the solution, and velocities with weights of zero")
+@pytest.mark.whole_run("velocities with weights of zero")
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 1.0)])
 def test_derivatives_with_weights_of_zero(weights) -> None:
     """By the goal, the guess and the weights that are not zero."""
@@ -355,7 +355,7 @@ def assembled(x: jax.Array) -> tuple[jax.Array, jax.Array]:
 slopes = compiled(jax.jacrev(assembled, has_aux=True))
 
 
-@pytest.mark.whole_run("derivatives where the guess is the solution, in closed form, below")
+@pytest.mark.whole_run("an assembled four-bar, below, and derivatives of motion under contacts")
 def test_derivatives_are_those_of_the_nearest_configuration() -> None:
     """By the guess, the weights and a leaf of the loop; not by the number of iterations."""
     x, (reverse, iterations) = jnp.zeros(9), slopes(np.zeros(9))
@@ -365,6 +365,7 @@ def test_derivatives_are_those_of_the_nearest_configuration() -> None:
     compare(Gradients(*map(np.asarray, (forward, reverse, differences)), [f"entry {k}" for k in range(9)]))
 
 
+@pytest.mark.whole_run("an assembled four-bar, below, and derivatives of motion under contacts")
 def test_derivative_at_a_guess_that_is_the_solution() -> None:
     """G45: no iteration is needed there, and the derivatives are those of the law.
 

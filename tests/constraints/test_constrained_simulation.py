@@ -46,7 +46,7 @@ def state_of(mechanism: Mechanism) -> mbjax.State:
 
 
 def with_stabilization_time(model: mbjax.MultibodyModel, time: float) -> mbjax.MultibodyModel:
-    return eqx.tree_at(lambda m: m.constraints[0].stabilization_time, model, jnp.asarray(time))
+    return eqx.tree_at(lambda m: m.constraints[0].stabilization_time, model, jnp.asarray(time, model.dtype))
 
 
 @functools.cache
@@ -129,7 +129,7 @@ def test_ten_seconds_of_a_four_bar(time: float, project: bool) -> None:
     assert np.ptp(np.asarray(trajectory.q[:, 0])) > 0.5
 
 
-@pytest.mark.whole_run("derivatives of assembly where the guess is the solution, in test_assembly.py")
+@pytest.mark.whole_run("the projected four-bar, above, and derivatives of motion under contacts")
 def test_projection_has_the_gradient_of_its_differences() -> None:
     """Of (q, v) on the loop, by a state off it and by a leaf of the loop."""
     mechanism, model = four_bar(), closed_four_bar()
@@ -169,7 +169,7 @@ def test_projection_of_worlds_is_that_of_each() -> None:
             np.testing.assert_allclose(batch[k], each, rtol=0, atol=1e-13)
 
 
-@pytest.mark.whole_run("the projected four-bar, above, and derivatives of assembly in test_assembly.py")
+@pytest.mark.whole_run("the projected four-bar, above, and derivatives of motion under contacts")
 def test_projected_simulation_has_the_gradient_of_its_differences() -> None:
     """By the start and the loop's frame: reverse mode of the default adjoint, and forward mode with its own."""
     mechanism, model, times = four_bar(), closed_four_bar(), jnp.linspace(0.0, 0.05, 21)

@@ -32,7 +32,7 @@ def with_constraints(cset: mbjax.BoundConstraintSet, constraints) -> mbjax.Bound
     return mbjax.BoundConstraintSet(constraints, cset.topology)
 
 
-@pytest.mark.whole_run("derivatives of motion under contacts, and of assembly by a loop's frame")
+@pytest.mark.whole_run("derivatives of motion under contacts")
 def test_every_leaf_of_a_loop() -> None:
     """q, v, tau, applied forces, masses, gravity, damping, and every number of the constraint."""
     case = mechanisms.slider_crank()

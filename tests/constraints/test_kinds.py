@@ -125,6 +125,7 @@ def test_force_acts_on_the_successor() -> None:
     np.testing.assert_allclose(forces[model.body_index("rocker"), 3:], -R_WP @ [2.0, 3.0, 0.0], atol=1e-14)
 
 
+@pytest.mark.whole_run("rows as Drake's, and a leg's in batches in test_constraint_set.py")
 def test_ancestors_that_both_bodies_share_do_not_enter() -> None:
     mechanism = spring_leg()
     model = mechanism.model
@@ -137,6 +138,7 @@ def test_ancestors_that_both_bodies_share_do_not_enter() -> None:
     assert np.all(np.any(heel[:, [model.joint(j).v_start for j in ("knee_pitch", "shin_spring", "ankle")]], axis=0))
 
 
+@pytest.mark.whole_run("rows as Drake's, and a leg's in batches in test_constraint_set.py")
 def test_far_from_the_origin_loops_keep_their_digits() -> None:
     mechanism = spring_leg()
     model, cset, q, v = vars(mechanism).values()
@@ -259,7 +261,7 @@ def pair_of_arms() -> Mechanism:
     return Mechanism(model, constraints.bind(model), state.q, state.v)
 
 
-@pytest.mark.whole_run("derivatives of motion under contacts, and of assembly by a loop's frame in test_assembly.py")
+@pytest.mark.whole_run("derivatives of motion under contacts, in test_contact_derivatives.py")
 def test_gradients() -> None:
     """G46: with respect to q, v, the constraints' leaves and the model's, J-dot terms and shared ancestors included."""
     model, cset, q, v = vars(pair_of_arms()).values()

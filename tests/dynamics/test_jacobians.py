@@ -102,8 +102,8 @@ FORWARD = mbjax.forward_dynamics, forward_dynamics_derivatives
     ("name", "functions"),
     [
         pytest.param("every joint", INVERSE, marks=pytest.mark.whole_run("derivatives as Pinocchio's, below")),
-        pytest.param("every joint", FORWARD, marks=pytest.mark.whole_run("locked joints whose directions move")),
-        pytest.param("elements", FORWARD, marks=pytest.mark.whole_run("the same tree with a joint locked")),
+        pytest.param("every joint", FORWARD, marks=pytest.mark.whole_run("derivatives as Pinocchio's, below")),
+        pytest.param("elements", FORWARD, marks=pytest.mark.whole_run("derivatives as Pinocchio's, below")),
     ],
 )
 def test_equal_those_of_jax(name: str, functions: tuple) -> None:
@@ -113,6 +113,7 @@ def test_equal_those_of_jax(name: str, functions: tuple) -> None:
         assert relative_error(ours, theirs) < CLOSE
 
 
+@pytest.mark.whole_run("derivatives as Pinocchio's, below, and locked joints in plants in tests/constraints")
 def test_locked_joints_do_not_move() -> None:
     """Trimmed: derivatives are those of differences, whose program is small; whole run: those of JAX."""
     model, (dynamics, derivatives) = mbjax.lock_joint(with_elements(), "u"), FORWARD
@@ -152,7 +153,7 @@ def test_by_the_tangent_of_q() -> None:
     assert relative_error(M @ got.dtau, np.eye(v.size)) < CLOSE
 
 
-@pytest.mark.whole_run("one world, above, and many worlds as alone in test_recursions.py")
+@pytest.mark.whole_run("one world as Pinocchio's, and many worlds as alone in test_recursions.py")
 @pytest.mark.parametrize("shared", ["q", "v"])
 def test_worlds_may_share_arguments(shared: str) -> None:
     model, (q, v, x, held) = with_elements(), sample("elements")

@@ -261,6 +261,7 @@ def test_solving_again_with_the_factor() -> None:
     assert relative_error(several, expected) < 1e-10
 
 
+@pytest.mark.whole_run("recursions give what sums give, above: each places its model")
 def test_placement_is_found_once_where_the_model_is_known() -> None:
     """A constant of the program, in loops too; with a model that is traced it belongs to the program."""
     model, q, v, *_ = case("one direction a joint")

@@ -154,6 +154,7 @@ def in_free_coordinates(rule: str, ours: np.ndarray, free: np.ndarray) -> float:
     return relative_error(mapped, free)
 
 
+@pytest.mark.whole_run("Panda equals Pinocchio's mimic, and forces of a step are in balance, in test_mimic_motion.py")
 def test_functions_that_read_a_model_agree_with_the_free_models(request: pytest.FixtureRequest) -> None:
     """Trimmed: one of each formula."""
     names = TRIMMED.split() if request.config.getoption("--trimmed") else list(RULES)

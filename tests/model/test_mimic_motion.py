@@ -342,7 +342,7 @@ def test_gradient_of_a_step_by_numbers_of_mimics() -> None:
     }  # no limit, or another's is tighter
 
 
-@pytest.mark.whole_run("functions of mimics beside free models")
+@pytest.mark.whole_run("Panda equals Pinocchio's mimic")
 def test_derivatives_of_forward_dynamics() -> None:
     """By numbers of mimics, and the closed form by q, v and tau; trimmed: where a multiplier is zero."""
 

@@ -39,7 +39,7 @@ def branched_arm(weld: bool = False, time_step: float = 0.0) -> mbjax.MultibodyM
     return plant.finalize()
 
 
-@pytest.mark.whole_run("locked joints in constrained plants, and Jacobians")
+@pytest.mark.whole_run("locked joints in constrained plants, and at Drake's ports")
 def test_as_if_welded() -> None:
     """Acceleration and reaction forces of every joint, whatever velocity the state gives the locked joint."""
     arm, welded = branched_arm(), branched_arm(weld=True)
