@@ -7,9 +7,8 @@ from tests.models import ALL_KINDS, random_tree
 
 from .oracles import drake_quantities, make_sample, mbjax_quantities, relative_errors
 
-# A few kinds; every kind once in two shapes of tree; and kinds repeated on one tree, in mixed order.
+# Every kind once in two shapes of tree; and kinds repeated on one tree, in mixed order.
 TREES = {
-    "a few kinds": (3, ("universal", "screw", "quaternion_floating")),
     "every kind": (0, ALL_KINDS),
     "every kind, reversed": (1, ALL_KINDS[::-1]),
     "repeated": (
@@ -22,11 +21,8 @@ TREES = {
 }  # fmt: skip
 
 
-EVERY = pytest.mark.whole_run("a few kinds, and every kind at Drake's ports in tests/simulation")
-FEW = "a few kinds"
-
-
-@pytest.mark.parametrize("tree", [FEW, *(pytest.param(name, marks=EVERY) for name in TREES if name != FEW)])
+@pytest.mark.whole_run("a quadruped; every kind at Drake's ports in tests/simulation; Jacobians in tests/kinematics")
+@pytest.mark.parametrize("tree", TREES)
 def test_equals_drake(tree, record_property):
     twin = random_tree(*TREES[tree])
     for seed in range(4):
