@@ -341,6 +341,7 @@ def test_locked_joints_stay_in_constrained_plants() -> None:
         np.testing.assert_allclose(outputs(locked, state).generalized_acceleration, 0.0, atol=allowed)
 
 
+@pytest.mark.whole_run("accelerations in closed form, above, and a tree's residual in tests/simulation")
 def test_implicit_residual_vanishes_at_the_constrained_derivatives() -> None:
     model, state = closed_four_bar(), state_of(four_bar())
     residual = jax.jit(mbjax.implicit_time_derivatives_residual)(model, state, *derivatives(model, state))

@@ -165,6 +165,7 @@ def test_hinge_loop_is_satisfied_and_regular_at_every_angle() -> None:
     np.testing.assert_allclose(np.linalg.svd(terms.G, compute_uv=False), 1.0, rtol=0, atol=1e-14)
 
 
+@pytest.mark.whole_run("steps of welded bodies as Drake's, and hinges at every angle, above")
 def test_weld_measures_the_angle_up_to_half_a_turn() -> None:
     plant = mbjax.MultibodyPlant()
     plant.add_rigid_body("body", mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.3))

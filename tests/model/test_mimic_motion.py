@@ -126,7 +126,7 @@ def test_an_assembled_configuration_satisfies_couplers() -> None:
     assert np.abs(found.q - q).max() > 0.01
 
 
-@pytest.mark.whole_run("the balance of forces in a step, and the residual of constrained plants in tests/constraints")
+@pytest.mark.whole_run("the balance of forces in a step")
 def test_the_implicit_residual_vanishes_at_the_time_derivatives() -> None:
     model = make_model("mimic", 0.0)
     at, inputs = start("mimic"), inputs_of(model)

@@ -60,6 +60,7 @@ def test_vanishes_at_the_time_derivatives_locked_or_not():
         np.testing.assert_allclose(residual(changed, state, qdot, vdot, u), 0.0, atol=1e-11)
 
 
+@pytest.mark.whole_run("it vanishes at the time derivatives, and derivatives of inverse dynamics in the quick run")
 def test_derivatives():
     """With respect to velocities and what is proposed; those by q are inverse dynamics'."""
     model = driven().model
