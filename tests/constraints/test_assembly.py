@@ -61,14 +61,21 @@ def guesses(mechanism: Mechanism, size: float, number: int = 4) -> jax.Array:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(four_bar, marks=pytest.mark.whole_run("a floating body, and derivatives of a four-bar")),
-        pytest.param(floating_rod, marks=pytest.mark.whole_run("it may turn, and the loop of the four-bar")),
-        functools.partial(floating_rod, turns=True),
+        pytest.param(four_bar, marks=pytest.mark.whole_run("one that converges with and without locked joints, below")),
+        pytest.param(floating_rod, marks=pytest.mark.whole_run("velocities of such a body that keep its rows, below")),
+        pytest.param(
+            functools.partial(floating_rod, turns=True),
+            marks=pytest.mark.whole_run("a four-bar that converges with and without locked joints, below"),
+        ),
     ],
     ids=["four-bar", "floating body", "floating body that turns"],
 )
 @pytest.mark.parametrize(
-    "size", [*(pytest.param(size, marks=pytest.mark.whole_run("from far")) for size in (0.0, 0.3)), 1.0]
+    "size",
+    [
+        *(pytest.param(size, marks=pytest.mark.whole_run("a four-bar that converges, below")) for size in (0.0, 0.3)),
+        1.0,
+    ],
 )
 def test_assembles_from_near_and_far(make, size: float) -> None:
     """No error, quaternions of unit length; the change is along Gᵀ λ, as nearness demands."""
@@ -95,7 +102,7 @@ SPATIAL = {
 }
 
 
-@pytest.mark.whole_run("a floating body on redundant rows, from near and far, above")
+@pytest.mark.whole_run("a four-bar that converges, and velocities of a floating body on redundant rows")
 @pytest.mark.parametrize("name", SPATIAL)
 def test_assembles_spatial_mechanisms_from_random_guesses(name: str) -> None:
     """Up to about a radian and a metre in every coordinate; CONVERGED means no error, and nothing else does."""
@@ -110,7 +117,7 @@ def test_assembles_spatial_mechanisms_from_random_guesses(name: str) -> None:
     assert converged.all()
 
 
-@pytest.mark.whole_run("derivatives by the weights, and velocities with weights of zero")
+@pytest.mark.whole_run("a crank that is locked, below, and velocities with weights of zero")
 def test_weights_say_what_may_change() -> None:
     """With weights of zero on all joints but the crank's, the crank stays and the others close the loop."""
     mechanism = four_bar()
@@ -167,7 +174,7 @@ def five_bar() -> Mechanism:
     return Mechanism(model, constraints.bind(model), jnp.zeros(4), jnp.zeros(4))
 
 
-@pytest.mark.whole_run("the nearest configuration of an arm, with weights of zero too")
+@pytest.mark.whole_run("nearest velocities, with weights of zero too, and a locked crank")
 def test_the_nearest_configuration_is_found_to_rounding_whatever_the_weights() -> None:
     """A five-bar with weights over nine decades, and zeros: those below 1e-7 of the largest count as zero.
 
@@ -204,7 +211,7 @@ def nearest_by_hand(goal: np.ndarray, q_guess: np.ndarray, weights: np.ndarray) 
     return least
 
 
-@pytest.mark.whole_run("assembly from near and far, and weights of zero")
+@pytest.mark.whole_run("a four-bar that converges, and velocities with weights of zero")
 def test_reaches_what_can_be_reached_whatever_the_weights() -> None:
     """Seeded goals, guesses and weights, zeros among them: all converge, and most of them to the nearest solution.
 
@@ -249,7 +256,7 @@ def test_reaches_what_can_be_reached_whatever_the_weights() -> None:
         np.testing.assert_array_equal(x[others], y[others])
 
 
-@pytest.mark.whole_run("derivatives with positive weights, and velocities with weights of zero")
+@pytest.mark.whole_run("velocities with weights of zero")
 @pytest.mark.parametrize("weights", [(1.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 1.0)])
 def test_derivatives_with_weights_of_zero(weights) -> None:
     """By the goal, the guess and the weights that are not zero."""
@@ -262,7 +269,7 @@ def test_derivatives_with_weights_of_zero(weights) -> None:
     check_gradients(reach, jnp.zeros(8), scale=1.0)
 
 
-@pytest.mark.whole_run("goals in reach whatever the weights, and velocities with weights of zero")
+@pytest.mark.whole_run("velocities with weights of zero")
 def test_what_weights_of_zero_leave_open_changes_least() -> None:
     """Four links, the first is dear: it rests, and the change of the others is in the range of their columns of Gᵀ."""
     arm = planar_arm(4)
@@ -289,7 +296,12 @@ def nearest_velocity(v_guess: np.ndarray, G: np.ndarray, free: np.ndarray) -> np
 
 
 @pytest.mark.parametrize(
-    "free", [(0,), (3, 4), (0, 1, 2, 3, 4), pytest.param((2, 3, 4, 5), marks=pytest.mark.whole_run("fewer of them"))]
+    "free",
+    [
+        (3, 4),
+        (0, 1, 2, 3, 4),
+        *(pytest.param(x, marks=pytest.mark.whole_run("two of them, and five")) for x in ((0,), (2, 3, 4, 5))),
+    ],
 )
 def test_velocities_with_weights_of_zero_are_exact(free) -> None:
     """Redundant rows; fewer, as many and more free velocities than rows: the coordinates that are dear come first."""
@@ -343,6 +355,7 @@ def assembled(x: jax.Array) -> tuple[jax.Array, jax.Array]:
 slopes = compiled(jax.jacrev(assembled, has_aux=True))
 
 
+@pytest.mark.whole_run("an assembled four-bar, below, and derivatives of motion under contacts")
 def test_derivatives_are_those_of_the_nearest_configuration() -> None:
     """By the guess, the weights and a leaf of the loop; not by the number of iterations."""
     x, (reverse, iterations) = jnp.zeros(9), slopes(np.zeros(9))
@@ -352,7 +365,7 @@ def test_derivatives_are_those_of_the_nearest_configuration() -> None:
     compare(Gradients(*map(np.asarray, (forward, reverse, differences)), [f"entry {k}" for k in range(9)]))
 
 
-@pytest.mark.whole_run("derivatives of the nearest configuration")
+@pytest.mark.whole_run("an assembled four-bar, below, and derivatives of motion under contacts")
 def test_derivative_at_a_guess_that_is_the_solution() -> None:
     """G45: no iteration is needed there, and the derivatives are those of the law.
 

@@ -52,7 +52,7 @@ all_strategies = compiled(_all_strategies)
 
 
 def loops() -> Mechanism:
-    """Two spatial loops; trimmed: a planar one. In space are the contacts beside Pinocchio, and a hinge below."""
+    """Two spatial loops; trimmed: a planar one. In space stands A1, in test_constrained_inverse_dynamics.py."""
     return mechanisms.spring_leg() if WHOLE_RUN else mechanisms.four_bar()
 
 
@@ -101,6 +101,7 @@ def test_strategies_agree() -> None:
         assert result.residual < 1e-9
 
 
+@pytest.mark.whole_run("closed forms of linkages, a standing A1 whose torques give its motion, and rows as Pinocchio's")
 def test_against_pinocchio() -> None:
     """A1 on four point contacts; Pinocchio's multipliers are in the feet's frames, so forces are compared in W."""
     case, tau = mechanisms.quadruped(), torques(mechanisms.quadruped())
@@ -145,7 +146,7 @@ def test_constraints_do_no_work() -> None:
     np.testing.assert_allclose(rate, given, rtol=1e-9)
 
 
-@pytest.mark.whole_run("worlds of steps under constraints")
+@pytest.mark.whole_run("worlds of motion under contacts, in test_contact_derivatives.py")
 def test_many_worlds_are_as_alone() -> None:
     case = mechanisms.slider_crank()
     count = 300  # more than a chunk
@@ -213,7 +214,7 @@ def kite() -> Mechanism:
     return mechanisms.mechanism(plant.finalize(), loop, [0.0, 0.0, 0.0])
 
 
-@pytest.mark.whole_run("loops with redundant rows beside Pinocchio")
+@pytest.mark.whole_run("the same constraints twice, above")
 def test_a_planar_loop_closed_in_space() -> None:
     """A spatial hinge instead of two rows: the other three hold anyway, and are noticed."""
     case = mechanisms.four_bar()
@@ -227,6 +228,7 @@ def test_a_planar_loop_closed_in_space() -> None:
     assert spatial.num_redundant == 3
 
 
+@pytest.mark.whole_run("a loop that is off, below, and locked joints in plants, in test_constrained_simulation.py")
 def test_switched_off_and_locked() -> None:
     """A constraint that is off has no force; locked joints stay, and the rest moves as if they were welded."""
     case = mechanisms.five_bar()
@@ -258,11 +260,11 @@ def test_no_constraints() -> None:
 
 
 def test_new_numbers_run_the_same_program() -> None:
-    case = mechanisms.five_bar()
+    case = mechanisms.four_bar()
     before = compiled_forward._cache_size()
     compiled_forward(case.model, case.cset, case.q, case.v, torques(case))
     first = compiled_forward._cache_size()
     heavier = mbjax.set_masses(case.model, 2.0 * case.model.parameters.body_mass)
-    compiled_forward(heavier, case.cset.with_active({"tip": 0.0}), case.q, case.v, torques(case))
+    compiled_forward(heavier, case.cset.with_active({"loop": 0.0}), case.q, case.v, torques(case))
     assert compiled_forward._cache_size() == first
     assert first <= before + 1

@@ -62,7 +62,7 @@ def test_a_standing_robot() -> None:
     assert np.max(np.abs(directions @ result.tau[actuated])) < 1e-7 * np.max(np.abs(result.tau))
 
 
-@pytest.mark.whole_run("torques that cost, and a standing robot")
+@pytest.mark.whole_run("a standing robot")
 def test_motions_out_of_reach() -> None:
     """One motor of a five-bar has one acceleration to choose: the nearest in the metric of M, of all torques."""
     case = mechanisms.five_bar()
@@ -100,7 +100,7 @@ def test_torques_that_cost() -> None:
         np.testing.assert_allclose(up, down, rtol=1e-9)
 
 
-@pytest.mark.whole_run("gradients of constrained forward dynamics")
+@pytest.mark.whole_run("derivatives of motion under contacts")
 def test_gradients() -> None:
     case = mechanisms.five_bar()
     actuated = jnp.array([True, False, True, False])

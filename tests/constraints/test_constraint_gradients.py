@@ -32,7 +32,7 @@ def with_constraints(cset: mbjax.BoundConstraintSet, constraints) -> mbjax.Bound
     return mbjax.BoundConstraintSet(constraints, cset.topology)
 
 
-@pytest.mark.whole_run("gradients of all kinds of rows in test_kinds.py, and of all arguments in test_solvers.py")
+@pytest.mark.whole_run("derivatives of motion under contacts")
 def test_every_leaf_of_a_loop() -> None:
     """q, v, tau, applied forces, masses, gravity, damping, and every number of the constraint."""
     case = mechanisms.slider_crank()
@@ -83,7 +83,7 @@ def test_a_gradient_factorizes_once_and_solves_twice(monkeypatch: pytest.MonkeyP
     assert calls == {"init": 1, "solve": 2 * 2}  # each is traced for its transpose too
 
 
-@pytest.mark.whole_run("among all leaves of a loop, above; alone in test_constrained_simulation.py")
+@pytest.mark.whole_run("its pull in test_kinds.py")
 def test_the_stabilization_time_alone() -> None:
     """Only the rows move: the equation of the velocities has no tangent."""
     case = mechanisms.slider_crank()
@@ -97,7 +97,7 @@ def test_the_stabilization_time_alone() -> None:
     assert np.abs(check_gradients(f, jnp.asarray(0.2)).reverse).max() > 1e-3
 
 
-@pytest.mark.whole_run("every leaf of a loop, and values of these loops")
+@pytest.mark.whole_run("derivatives of motion under contacts")
 def test_spatial_loops_with_a_shared_branch() -> None:
     """G46: two loops over the same links, springs among them; directions instead of whole Jacobians."""
     case, rng = mechanisms.spring_leg(), np.random.default_rng(1)
@@ -126,12 +126,12 @@ def check_directions(f, arguments, directions, tolerance: float = 1e-6) -> None:
 
 
 OTHERS = [
-    pytest.param(solver, marks=pytest.mark.whole_run("the proximal one, and values of all strategies"))
+    pytest.param(solver, marks=pytest.mark.whole_run("values of all strategies"))
     for solver in (mbjax.Direct(), mbjax.NullSpace())
 ]
 
 
-@pytest.mark.whole_run("gradients of constraints of every kind")
+@pytest.mark.whole_run("values with the same constraints twice, and derivatives of motion under contacts")
 @pytest.mark.parametrize("solver", [mbjax.Proximal(), *OTHERS], ids=["prox", "direct", "null"])
 def test_the_same_constraint_twice(solver, request: pytest.FixtureRequest) -> None:
     """G41: the derivative of the acceleration is that of the single set, in both modes; trimmed: in reverse mode."""
@@ -168,7 +168,7 @@ def test_proximal_derivatives_are_those_of_the_law_whatever_the_iterations() -> 
         assert relative_error(slopes(mbjax.Proximal(mu, iterations)), exact) < 1e-10
 
 
-@pytest.mark.whole_run("a singular configuration in test_kinds.py, and derivatives of the rows, above")
+@pytest.mark.whole_run("points that coincide, in test_kinds.py, and dead centres in forward dynamics")
 @pytest.mark.parametrize("away", [1e-1, 1e-3])
 def test_near_a_dead_centre(away: float) -> None:
     """With the slider locked the rows are almost one there, and forces large: still those of differences."""
@@ -207,7 +207,7 @@ def test_second_derivatives() -> None:
     assert relative_error(hessian, np.tensordot(WEIGHTS, values, 1).T / h) < 1e-6
 
 
-@pytest.mark.whole_run("gradients of one world, and values of many")
+@pytest.mark.whole_run("derivatives of motion under contacts of several worlds")
 def test_gradients_of_many_worlds() -> None:
     """What each world has alone; constraints that all share get the sum. Switches differ between worlds."""
     case, count = mechanisms.slider_crank(), 5

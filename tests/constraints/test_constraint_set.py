@@ -76,7 +76,7 @@ def test_batches_of_states_and_of_constraints() -> None:
             assert relative_error(got[i], expected) < 1e-12
 
 
-@pytest.mark.whole_run("batches of a leg's constraints, above, and every kind alone in test_kinds.py")
+@pytest.mark.whole_run("batches of a leg's constraints, above, and every kind alone beside Drake")
 def test_batches_of_every_kind() -> None:
     model, cset, q, v = vars(zoo()).values()
     together = compiled(jax.vmap(constraint_terms, (None, None, 0, 0)))(

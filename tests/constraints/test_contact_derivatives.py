@@ -65,7 +65,7 @@ def test_motion_under_contacts(model, contacts, inputs):
     assert np.max(np.abs(plain[1][0][0, model.num_velocities :])) > 1.0  # forces vary with q
 
 
-@pytest.mark.whole_run("derivatives of motion under contacts, and laws of impact")
+@pytest.mark.whole_run("derivatives of motion under contacts, and a ball's impact in closed form")
 def test_an_impact(model, contacts, inputs):
     @jax.jit
     @jax.vmap
@@ -89,7 +89,7 @@ def test_an_impact(model, contacts, inputs):
     assert_equal(closed, plain, 1e-10)
 
 
-@pytest.mark.whole_run("motion and impacts by the state, above, and by the model in test_kinds.py")
+@pytest.mark.whole_run("motion by the state, above")
 def test_by_a_mass_and_by_differences(model, contacts, inputs):
     """Values and closed forms by a mass, and the closed form by q, against central differences."""
     q, v, tau = (x[0] for x in inputs)

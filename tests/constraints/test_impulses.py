@@ -45,6 +45,7 @@ bounce = compiled(lambda model, cset, q, v, v_plus: mbjax.constraint_impulses(mo
 own_v_plus = compiled(lambda model, cset, q, v: mbjax.constraint_impulses(model, cset, q, v))
 
 
+@pytest.mark.whole_run("a ball on the ground in closed form, and strategies that agree in forward dynamics")
 @pytest.mark.parametrize("v_plus", [[0.0, 0.0], [0.3, -0.2]])
 def test_laws_of_impact(v_plus: list[float]) -> None:
     """M (v - v_minus) = Gᵀ Λ, G v = v_plus; the energy lost is -½ Λ · (G v_minus + G v)."""
@@ -82,6 +83,7 @@ def test_a_ball_on_the_ground() -> None:
     np.testing.assert_array_equal(impulse, own.impulse)
 
 
+@pytest.mark.whole_run("a ball on the ground, and locked joints in plants, in test_constrained_simulation.py")
 def test_locked_joints_take_the_impact() -> None:
     case = mechanisms.four_bar()
     locked = mbjax.lock_joint(case.model, "crank_pivot")

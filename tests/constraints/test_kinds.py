@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from tests.gradients.checks import OFFSETS, WEIGHTS, check_gradients, compiled
+from tests.gradients.checks import OFFSETS, WEIGHTS, WHOLE_RUN, check_gradients, compiled
 from tests.models import random_tree, relative_error
 
 from .mechanisms import (
@@ -59,7 +59,7 @@ def test_velocity_error_is_the_rate_of_the_error() -> None:
     assert np.all(np.any(terms.G != 0.0, axis=1))
 
 
-@pytest.mark.whole_run("gamma is Drake's and Pinocchio's, and that of closed forms")
+@pytest.mark.whole_run("gamma is Drake's, and that of closed forms")
 def test_gamma_is_minus_the_rate_of_G_times_v() -> None:
     cset, gamma = zoo().cset, zoo_terms().gamma
     at_rest = [cset.rows_of(name) for name in ("coupler", "lock of velocity")]
@@ -69,6 +69,16 @@ def test_gamma_is_minus_the_rate_of_G_times_v() -> None:
 
 
 def test_stabilization_pulls_errors_back() -> None:
+    """Of several kinds with times of their own; trimmed: of a four-bar, without a time and with one."""
+    if not WHOLE_RUN:
+        model, cset, q, v = vars(four_bar()).values()
+        for T in (0.1, np.inf):
+            timed = eqx.tree_at(lambda c: c.constraints[0].stabilization_time, cset, jnp.asarray(T))
+            terms = compiled_terms(model, timed, q + 0.1, v + 0.2)
+            expected = -2.0 / T * terms.velocity_error - terms.error / T**2
+            assert (np.abs(expected) > 0.1).all() == (T < 1.0)
+            np.testing.assert_allclose(terms.stabilization, expected, rtol=1e-13, atol=0.0)
+        return
     terms, cset = zoo_terms(), zoo().cset
     for name, T in (("free", 0.1), ("coupler", 0.02), ("custom_14", 0.1), ("hinge", np.inf), ("contact", np.inf)):
         rows = cset.rows_of(name)
@@ -85,6 +95,7 @@ def test_without_velocities_the_rest_is_the_same() -> None:
     assert not np.any(terms.velocity_error)
 
 
+@pytest.mark.whole_run("the successor's force, below, and those of a four-bar, in test_constrained_simulation.py")
 def test_forces_act_on_both_bodies_and_do_the_work_of_the_rows() -> None:
     model, cset, q, v = vars(zoo()).values()
     multipliers = np.random.default_rng(0).normal(size=cset.num_rows)
@@ -114,6 +125,7 @@ def test_force_acts_on_the_successor() -> None:
     np.testing.assert_allclose(forces[model.body_index("rocker"), 3:], -R_WP @ [2.0, 3.0, 0.0], atol=1e-14)
 
 
+@pytest.mark.whole_run("rows as Drake's, and a leg's in batches in test_constraint_set.py")
 def test_ancestors_that_both_bodies_share_do_not_enter() -> None:
     mechanism = spring_leg()
     model = mechanism.model
@@ -126,6 +138,7 @@ def test_ancestors_that_both_bodies_share_do_not_enter() -> None:
     assert np.all(np.any(heel[:, [model.joint(j).v_start for j in ("knee_pitch", "shin_spring", "ankle")]], axis=0))
 
 
+@pytest.mark.whole_run("rows as Drake's, and a leg's in batches in test_constraint_set.py")
 def test_far_from_the_origin_loops_keep_their_digits() -> None:
     mechanism = spring_leg()
     model, cset, q, v = vars(mechanism).values()
@@ -152,6 +165,7 @@ def test_hinge_loop_is_satisfied_and_regular_at_every_angle() -> None:
     np.testing.assert_allclose(np.linalg.svd(terms.G, compute_uv=False), 1.0, rtol=0, atol=1e-14)
 
 
+@pytest.mark.whole_run("steps of welded bodies as Drake's, and hinges at every angle, above")
 def test_weld_measures_the_angle_up_to_half_a_turn() -> None:
     plant = mbjax.MultibodyPlant()
     plant.add_rigid_body("body", mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.3))
@@ -200,6 +214,7 @@ def test_distance_of_coincident_points_is_finite() -> None:
     np.testing.assert_allclose(values[0, 0], -0.5)
 
 
+@pytest.mark.whole_run("dead centres in test_constrained_forward_dynamics.py, and points that coincide, above")
 def test_collinear_four_bar_is_finite_and_singular() -> None:
     """G42, of a parallelogram: all links on a line, where two motions are possible."""
     plant = mbjax.MultibodyPlant()
@@ -247,6 +262,7 @@ def pair_of_arms() -> Mechanism:
     return Mechanism(model, constraints.bind(model), state.q, state.v)
 
 
+@pytest.mark.whole_run("derivatives of motion under contacts, in test_contact_derivatives.py")
 def test_gradients() -> None:
     """G46: with respect to q, v, the constraints' leaves and the model's, J-dot terms and shared ancestors included."""
     model, cset, q, v = vars(pair_of_arms()).values()

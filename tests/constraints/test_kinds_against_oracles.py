@@ -141,6 +141,7 @@ def test_against_pinocchio_at_zero_error(kind) -> None:
     assert relative_error(*project) < 1e-10
 
 
+@pytest.mark.whole_run("gamma beside Drake's, and steps of welded bodies as Drake's")
 def test_gamma_against_pinocchio_at_zero_error() -> None:
     """Of a weld between two moving links, from Pinocchio's classical accelerations of P and S without vdot.
 

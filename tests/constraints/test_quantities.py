@@ -32,7 +32,7 @@ LINKAGES = {
 }
 
 
-OTHERS = pytest.mark.whole_run("the four-bar, and accelerations of all three in test_constrained_forward_dynamics.py")
+OTHERS = pytest.mark.whole_run("the four-bar, and both accelerations in test_constrained_forward_dynamics.py")
 
 
 @pytest.mark.parametrize("name", [pytest.param(x, marks=[OTHERS] * (x != "four-bar")) for x in LINKAGES])
@@ -92,7 +92,7 @@ def test_quantities_with_respect_to_qdot() -> None:
     assert relative_error(by_v, rate) < 1e-13
 
 
-@pytest.mark.whole_run("such a distance in motion, in test_constrained_simulation.py")
+@pytest.mark.whole_run("steps of a stiff spring as Drake's")
 def test_a_compliant_distance_is_a_spring_and_damper() -> None:
     model, _, q, v = vars(zoo()).values()
     points = np.array([0.3, -0.2, 0.1]), np.array([0.2, 0.5, -0.4])

@@ -88,6 +88,7 @@ def test_contradicting_rows() -> None:
     np.testing.assert_allclose(results["proximal"].force[3, 1], results["proximal"].force[3, 2], atol=1e-6)
 
 
+@pytest.mark.whole_run("derivatives of motion under contacts, and the proximal law's beside the direct one's")
 def test_gradients_of_all_arguments() -> None:
     """Also where a row is repeated: the multipliers then move on along the same split."""
     H, G, c, gamma = systems(5, 2)
@@ -142,6 +143,7 @@ def test_wrong_shapes_and_strategies() -> None:
         mbjax.Proximal(iterations=0)
 
 
+@pytest.mark.whole_run("double precision, and what stays single, in g53 of tests/gradients")
 def test_single_precision() -> None:
     arguments = [jnp.asarray(x, jnp.float32) for x in systems(3, 5)]
     results = solved_in_batch()(*arguments)

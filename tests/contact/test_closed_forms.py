@@ -278,6 +278,7 @@ def test_limits_can_be_set_later_also_where_there_were_none() -> None:
         mbjax.set_position_limits(model, "j0", 1.0, 0.0)
 
 
+@pytest.mark.whole_run("limits that carry weights, above, and derivatives at contacts in test_impact_gradients.py")
 def test_G14_and_G15_at_a_limit() -> None:
     """At, beside and beyond it, with infinite ones beside: continuous, finite, and the other joint is not moved.
 

@@ -68,6 +68,7 @@ def test_the_other_laws_are_drakes(approximation: str) -> None:
     np.testing.assert_allclose(ours, v[1:], atol=2e-6)
 
 
+@pytest.mark.whole_run("a box that slides, above, and surfaces beside Drake's in tests/geometry")
 def test_results_name_the_pair_and_have_drakes_force(request: pytest.FixtureRequest) -> None:
     """Area, centroid and spatial force of the surface as a whole, in a continuous plant, whose forces are explicit.
 

@@ -112,7 +112,7 @@ def test_single_precision_stays_single() -> None:
     assert {name for name in found if name.startswith("float")} == {"float32"}
 
 
-@pytest.mark.parametrize("time_step", [0.005, 0.0])
+@pytest.mark.parametrize("time_step", [pytest.param(0.005, marks=pytest.mark.whole_run("the continuous plant")), 0.0])
 def test_plants_without_surfaces_keep_their_programs(time_step: float) -> None:
     """Under the default model the program is that of contact at points, to the instruction."""
 

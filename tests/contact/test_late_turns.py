@@ -34,6 +34,7 @@ def after(q: jax.Array, v: jax.Array, model: mbjax.MultibodyModel = MODEL) -> tu
 together = compiled(jax.vmap(after))
 
 
+@pytest.mark.whole_run("worlds of drops, of which one breaks and leaves the others alone, in test_drops.py")
 def test_each_world_is_as_alone_and_leaves_the_others_alone() -> None:
     """Values and iterations, bit by bit whatever becomes of others: G51.
 
@@ -60,7 +61,7 @@ def test_each_world_is_as_alone_and_leaves_the_others_alone() -> None:
         np.testing.assert_array_equal(ours[~broken], theirs[~broken])
 
 
-@pytest.mark.whole_run("late turns, each world as alone")
+@pytest.mark.whole_run("worlds of drops, of which one breaks, in test_drops.py")
 def test_a_world_that_is_given_up_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though others of its late turn, which came there after fewer iterations, go on."""
     q, v = thrown()
@@ -77,7 +78,7 @@ def test_a_world_that_is_given_up_stays_as_it_is(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(converged, needed[order] <= most)
 
 
-@pytest.mark.whole_run("the values, above, and gradients of fewer worlds")
+@pytest.mark.whole_run("values of worlds of drops, and gradients of a ball with friction in test_impact_gradients.py")
 def test_gradients_of_worlds_that_were_late() -> None:
     q, v = thrown()
 

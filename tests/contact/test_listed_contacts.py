@@ -97,7 +97,7 @@ def test_a_list_gives_what_all_points_give(law: str) -> None:
     assert relative_error(*alone_and_together(robot(discrete_contact_approximation=law))) < 1e-10
 
 
-@pytest.mark.whole_run("worlds of surfaces have pairs of their own")
+@pytest.mark.whole_run("the list has the points that act, below")
 @pytest.mark.parametrize("kind", ["bodies", "trees"])
 def test_worlds_of_a_batch_have_lists_of_their_own(
     kind: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

@@ -13,7 +13,7 @@ import pytest
 import mbjax
 
 CHUNK = 50  # steps
-WHOLE = pytest.mark.whole_run("the same of the ant")
+WHOLE = pytest.mark.whole_run("a quadruped that trots as in Drake, and numbers of MJCF in tests/formats/test_mjcf.py")
 
 
 def folder_of(package: str, inside: str) -> Path:
@@ -41,7 +41,8 @@ def start_of(m: mujoco.MjModel, ankles: list[float] | None) -> np.ndarray:
     return qpos
 
 
-@pytest.mark.parametrize("name", ["ant", *(pytest.param(name, marks=WHOLE) for name in ("humanoid", "quadruped"))])
+@WHOLE
+@pytest.mark.parametrize("name", ["ant", "humanoid", "quadruped"])
 def test_falls_and_settles_where_it_does_in_mujoco(name: str, request: pytest.FixtureRequest) -> None:
     """MuJoCo holds geoms `margin` apart, which is taken away there; heights then differ by the softness of contact.
 

@@ -64,7 +64,7 @@ def step(model: mbjax.MultibodyModel):
     return of_heights
 
 
-@pytest.mark.whole_run("pairs apart are left out of surfaces, and lists of contact points")
+@pytest.mark.whole_run("boxes hold the meshes of surfaces, and lists of contact points")
 def test_what_touches_is_found_and_what_is_left_out_counted() -> None:
     """Velocities, forces, slots and names are those of all pairs, world by world, as long as enough are looked at."""
     every, two, one = (scene(k) for k in (None, 2, 1))

@@ -195,7 +195,7 @@ def figure() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
-@pytest.mark.whole_run("an ant in test_mjcf_robots.py, and test_drops.py")
+@pytest.mark.whole_run("a quadruped that trots as in Drake, and test_drops.py")
 def test_a_figure_falls_and_comes_to_rest() -> None:
     """Dropped from a metre in four poses: no NaN, energy never above that of the start, at rest after three seconds."""
     model = figure()

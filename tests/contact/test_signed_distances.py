@@ -125,6 +125,7 @@ def test_distances_of_a_quadruped_are_drakes() -> None:
                 np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12, err_msg=str(pair))
 
 
+@pytest.mark.whole_run("a quadruped's are Drake's")
 def test_distances_of_an_arm_among_obstacles_are_drakes(request: pytest.FixtureRequest) -> None:
     """Whole run: of all kinds, as far as Drake's iterations, which stop at 1e-4, tell; trimmed: of closed forms."""
     is_trimmed = request.config.getoption("--trimmed")

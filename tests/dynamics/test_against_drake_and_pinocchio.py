@@ -116,7 +116,7 @@ def single_precision_errors(name: str, sample: Sample) -> tuple[dict[str, float]
 
 @pytest.mark.parametrize("name", CASES)
 def test_equals_drake_and_pinocchio(name, record_property, request):
-    """Trimmed: without Jacobians of velocities, which are compared with Drake's in test_random_trees.py."""
+    """Trimmed: without Jacobians of velocities, which are rates of poses in tests/kinematics/test_configuration.py."""
     jacobians = not request.config.getoption("--trimmed")
     urdf, base = FILES[name]
     pinocchio = PinocchioRobot(str(ROBOTS / urdf), robot(name), base == "floating")
@@ -150,7 +150,9 @@ def test_single_precision(name, record_property):
         assert max(errors[k] for k in IN_WORLD) <= 8 * EPSILON  # of the largest coordinate, 80 m or more
 
 
-@pytest.mark.whole_run("of Panda, which the trimmed run leaves out; damped trees are in test_random_trees.py")
+@pytest.mark.whole_run(
+    "of Panda, which the trimmed run leaves out; damped trees are at Drake's ports in tests/simulation"
+)
 def test_samples_are_not_trivial():
     """Random states move every coordinate, and no quantity vanishes."""
     sample = make_sample(robot("panda"), 0)

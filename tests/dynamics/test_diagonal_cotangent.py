@@ -33,7 +33,7 @@ def by_recursion(model: mbjax.MultibodyModel, q: Array, weight: Array) -> Array:
     return weighted(model, q, weight, known=True)
 
 
-@pytest.mark.whole_run("derivatives of steps with friction in joints and in contacts beside differences")
+@pytest.mark.whole_run("derivatives of steps with friction in contacts beside differences")
 @pytest.mark.parametrize("worlds", [None, 3])
 def test_recursion_is_the_sums(worlds: int | None) -> None:
     """By q and by every leaf of the model, joints of several directions and such that slide among them."""

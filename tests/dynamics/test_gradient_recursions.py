@@ -56,7 +56,7 @@ def gradient_both_ways(model, q, v, vdot, weight, gravity: bool) -> dict:
 TREES = ["quadruped", "constant hinge maps", "many branches of every kind"]
 MORE_TREES = ["one direction a joint", "many branches", "humanoid"]
 WITH_GRAVITY = pytest.mark.whole_run("reverse, forward and differences agree, below")
-WEIGHTLESS = pytest.mark.whole_run("gravity, which adds to it, and sums without kernels in test_recursions.py")
+WEIGHTLESS = pytest.mark.whole_run("reverse, forward and differences agree, below")
 CASES = [
     *(pytest.param(tree, True, marks=WITH_GRAVITY) for tree in TREES),
     *(pytest.param(tree, False, marks=WEIGHTLESS) for tree in TREES),

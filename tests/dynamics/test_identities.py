@@ -77,7 +77,7 @@ def _identities(model, q, v, vdot, tau):
     }  # fmt: skip
 
 
-EVERY = pytest.mark.whole_run("a chain and a free body, and every kind beside Drake in test_random_trees.py")
+EVERY = pytest.mark.whole_run("a chain and a free body, and every kind at Drake's ports in tests/simulation")
 CASES = [pytest.param((tree, seed), marks=[EVERY] * (tree != "chain")) for tree in TREES for seed in range(2)]
 
 

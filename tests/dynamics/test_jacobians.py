@@ -62,10 +62,8 @@ def under_all_forces(derivatives, model, q, v, x, held):
     return derivatives(model, q, v, x, held, force_elements=True, wrt="qdot")
 
 
-EVERY = pytest.param("every joint", marks=pytest.mark.whole_run("a tree with elements, and Pinocchio's rnea"))
-
-
-@pytest.mark.parametrize("name", ["elements", EVERY])
+@pytest.mark.whole_run("springs at Drake's ports in tests/simulation, and Pinocchio's rnea, below")
+@pytest.mark.parametrize("name", ["elements", "every joint"])
 def test_force_elements_in_one_pass(name: str) -> None:
     """Their forces act as those one passes; where a joint is locked, those at its velocity zero.
 
@@ -103,9 +101,9 @@ FORWARD = mbjax.forward_dynamics, forward_dynamics_derivatives
 @pytest.mark.parametrize(
     ("name", "functions"),
     [
-        pytest.param("every joint", INVERSE, marks=pytest.mark.whole_run("forward dynamics has the same columns")),
-        pytest.param("every joint", FORWARD, marks=pytest.mark.whole_run("a tree of joints whose directions move")),
-        pytest.param("elements", FORWARD, marks=pytest.mark.whole_run("force elements in one pass")),
+        pytest.param("every joint", INVERSE, marks=pytest.mark.whole_run("derivatives as Pinocchio's, below")),
+        pytest.param("every joint", FORWARD, marks=pytest.mark.whole_run("derivatives as Pinocchio's, below")),
+        pytest.param("elements", FORWARD, marks=pytest.mark.whole_run("derivatives as Pinocchio's, below")),
     ],
 )
 def test_equal_those_of_jax(name: str, functions: tuple) -> None:
@@ -115,6 +113,7 @@ def test_equal_those_of_jax(name: str, functions: tuple) -> None:
         assert relative_error(ours, theirs) < CLOSE
 
 
+@pytest.mark.whole_run("derivatives as Pinocchio's, below, and locked joints in plants in tests/constraints")
 def test_locked_joints_do_not_move() -> None:
     """Trimmed: derivatives are those of differences, whose program is small; whole run: those of JAX."""
     model, (dynamics, derivatives) = mbjax.lock_joint(with_elements(), "u"), FORWARD
@@ -138,7 +137,7 @@ def test_locked_joints_do_not_move() -> None:
     assert not np.any(got.dv[:, held])
 
 
-@pytest.mark.whole_run("Jacobians equal those of JAX and of Pinocchio")
+@pytest.mark.whole_run("Jacobians equal those of Pinocchio")
 def test_by_the_tangent_of_q() -> None:
     """Along q̇ = N(q) v; and M times the derivative by tau is the identity."""
     model, (q, v, x, held) = with_elements(), sample("elements")
@@ -154,10 +153,9 @@ def test_by_the_tangent_of_q() -> None:
     assert relative_error(M @ got.dtau, np.eye(v.size)) < CLOSE
 
 
+@pytest.mark.whole_run("one world as Pinocchio's, and many worlds as alone in test_recursions.py")
 @pytest.mark.parametrize("shared", ["q", "v"])
-def test_worlds_may_share_arguments(shared: str, request: pytest.FixtureRequest) -> None:
-    if shared == "v" and request.config.getoption("--trimmed"):
-        pytest.skip("trimmed: q is shared")
+def test_worlds_may_share_arguments(shared: str) -> None:
     model, (q, v, x, held) = with_elements(), sample("elements")
     worlds = 3
     scales = 1.0 + 0.1 * jnp.arange(float(worlds))[:, None]

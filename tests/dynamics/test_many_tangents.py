@@ -34,7 +34,7 @@ CASES = [
 ]
 
 
-@pytest.mark.whole_run("Jacobians equal those of JAX and of Pinocchio")
+@pytest.mark.whole_run("Jacobians equal those of Pinocchio")
 @pytest.mark.parametrize(("name", "direction"), CASES)
 def test_jacobians_are_those_of_single_tangents(name: str, direction: str) -> None:
     """Of one world, also at rest, and of several, where a joint is locked, and by a part of the arguments alone."""

@@ -122,7 +122,7 @@ def with_parameters(model, parameters: dict):
     return dataclasses.replace(model, parameters=dataclasses.replace(model.parameters, **parameters))
 
 
-@pytest.mark.whole_run("derivatives where worlds differ in one leaf alone, in test_recursions_of_own_models.py")
+@pytest.mark.whole_run("derivatives where worlds differ in one leaf, in test_recursions_of_own_models.py")
 @pytest.mark.parametrize("own_models", [False, True])
 def test_gradients_by_the_model(own_models: bool) -> None:
     """Of each world, of a model that worlds share and of its own."""
@@ -142,7 +142,7 @@ def test_gradients_by_the_model(own_models: bool) -> None:
     assert max(errors.values()) < 1e-11, errors
 
 
-@pytest.mark.whole_run("worlds that share arguments, in test_jacobians.py")
+@pytest.mark.whole_run("many worlds as alone, in test_recursions.py, and Jacobians as Pinocchio's")
 @pytest.mark.parametrize("name", ["quadruped", "every joint"])
 def test_jacobians(name: str) -> None:
     """Whole ones in several chunks, and by fewer tangents than are worth it."""
@@ -165,7 +165,8 @@ def test_jacobians(name: str) -> None:
     assert max(errors.values()) < 1e-11, errors
 
 
-@pytest.mark.parametrize("bad", [np.nan, pytest.param(np.inf, marks=pytest.mark.whole_run("nan"))])
+@pytest.mark.whole_run("many worlds as alone, in test_recursions.py; NaN in drops, in tests/contact/test_drops.py")
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_bad_world_stays_alone(bad: float, request: pytest.FixtureRequest) -> None:
     """To the last bit, whether q, v or (whole run) a mass is bad, in worlds that two chunks compute as well."""
     model, names = model_of("constant hinge maps"), ("q", "v", "mass")

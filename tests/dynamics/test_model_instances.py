@@ -108,7 +108,7 @@ def drake_quantities(twin, q, v, sets):
 
 
 def test_equals_drake(record_property, request):
-    """Trimmed: of two instances of which one is named twice; of all of them in test_random_trees.py."""
+    """Trimmed: of two instances of which one is named twice; of all of them in test_against_drake_and_pinocchio.py."""
     twin, sets = every_element(), ("repeated",) if request.config.getoption("--trimmed") else tuple(SETS)
     for seed in range(4):
         state = mbjax.random_state(twin.model, jax.random.key(seed))

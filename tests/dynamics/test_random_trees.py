@@ -21,10 +21,8 @@ TREES = {
 }  # fmt: skip
 
 
-ONCE = pytest.mark.whole_run("every kind once, and the repeated hinges of a quadruped")
-
-
-@pytest.mark.parametrize("tree", [name if name == "every kind" else pytest.param(name, marks=ONCE) for name in TREES])
+@pytest.mark.whole_run("a quadruped; every kind at Drake's ports in tests/simulation; Jacobians in tests/kinematics")
+@pytest.mark.parametrize("tree", TREES)
 def test_equals_drake(tree, record_property):
     twin = random_tree(*TREES[tree])
     for seed in range(4):

@@ -28,7 +28,9 @@ TRIMMED_FORCES = {
 }
 
 
-@pytest.mark.parametrize("name", left_out("the other trees", "constant hinge maps", "quadruped"))
+@pytest.mark.parametrize(
+    "name", left_out("every joint", "constant hinge maps", "gravity on some bodies", "many branches", "quadruped")
+)
 def test_recursions_give_what_sums_give(name: str, request: pytest.FixtureRequest) -> None:
     """Torques, accelerations, the factor and what is placed, to rounding; a locked velocity has none.
 
@@ -54,7 +56,7 @@ def test_recursions_at_positions_alone(name: str) -> None:
     np.linalg.cholesky(M)
 
 
-IN_CHUNKS = "two chunks of constant hinge maps in test_many_worlds.py, and every joint"
+IN_CHUNKS = "every joint"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,8 @@ def test_many_worlds_as_alone(name: str, request: pytest.FixtureRequest) -> None
         assert largest_error(few, jax.tree.map(lambda x: x[:20], one_by_one)) < 1e-12
 
 
-@pytest.mark.parametrize("worlds", [None, pytest.param(3, marks=pytest.mark.whole_run("one world"))])
+@pytest.mark.whole_run("recursions give what sums give, and are kernels, above and below")
+@pytest.mark.parametrize("worlds", [None, 3])
 def test_long_chains(worlds: int | None) -> None:
     """XLA shares long calculations out to threads, which kernels have not: none of theirs is so long.
 
@@ -106,6 +109,7 @@ def test_long_chains(worlds: int | None) -> None:
     assert np.max(np.abs(tau - x)) < 1e-14 * np.max(terms)
 
 
+@pytest.mark.whole_run("Christoffel symbols in test_identities.py; those by leaves in test_recursions_of_own_models")
 def test_derivatives_of_poses_and_mass_matrix(request: pytest.FixtureRequest) -> None:
     """Forward and reverse mode and differences, by q and by masses; whole run: second ones both ways round."""
     model, q, _, _, _, weight, _ = case("constant hinge maps")
@@ -138,7 +142,7 @@ def test_derivatives_of_poses_and_mass_matrix(request: pytest.FixtureRequest) ->
     assert relative_error(reverse, (ahead - behind) / (2.0 * step)) < 1e-7
 
 
-@pytest.mark.whole_run("many worlds in single precision")
+@pytest.mark.whole_run("double precision, and what stays single, in g53 of tests/gradients")
 def test_recursions_in_single_precision() -> None:
     """As exact as the sums, both beside double precision."""
     arguments = case("humanoid")
@@ -259,6 +263,7 @@ def test_solving_again_with_the_factor() -> None:
     assert relative_error(several, expected) < 1e-10
 
 
+@pytest.mark.whole_run("recursions give what sums give, above: each places its model")
 def test_placement_is_found_once_where_the_model_is_known() -> None:
     """A constant of the program, in loops too; with a model that is traced it belongs to the program."""
     model, q, v, *_ = case("one direction a joint")

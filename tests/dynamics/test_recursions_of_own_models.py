@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mbjax
-from tests.gradients.checks import compiled
+from tests.gradients.checks import WHOLE_RUN, compiled
 from tests.models import relative_error
 
 from .recursion_models import G1, case, largest_error
@@ -63,7 +63,7 @@ def test_derivatives_where_worlds_differ_in_one_leaf_alone(
 ) -> None:
     """All share positions, of an arm stretched out: forward and reverse mode, differences, and each as alone.
 
-    Trimmed: frames, which move all that is placed, and axes, of which the mass matrix alone hears.
+    Trimmed: frames, which move all that is placed, and axes, of which the mass matrix alone hears; no forward mode.
     """
     model = mbjax.load(mbjax.reference_models.path("arm"))
     q, v = jnp.zeros(model.num_positions), jnp.linspace(-1.0, 1.0, model.num_velocities)
@@ -90,10 +90,12 @@ def test_derivatives_where_worlds_differ_in_one_leaf_alone(
         steps, h = jnp.asarray([0.0, 0.1, 0.2]), 1e-5
         points = jnp.concatenate([steps, steps + h, steps - h])
         values, reverse = compiled(jax.vmap(jax.value_and_grad(cost)))(points)
-        forward = compiled(jax.vmap(lambda step, cost=cost: jax.jvp(cost, (step,), (jnp.ones(()),))[1]))(steps)
-        assert relative_error(reverse[:3], forward) < 1e-12, leaf
         assert relative_error(reverse[:3], (values[3:6] - values[6:]) / (2.0 * h)) < 1e-7, leaf
         assert relative_error(values[2], compiled(cost)(steps[2])) < 1e-12, leaf
+        if not WHOLE_RUN:
+            continue
+        forward = compiled(jax.vmap(lambda step, cost=cost: jax.jvp(cost, (step,), (jnp.ones(()),))[1]))(steps)
+        assert relative_error(reverse[:3], forward) < 1e-12, leaf
     jax.clear_caches()
 
 

@@ -7,6 +7,7 @@ import pytest
 import mbjax
 from tests.constraints.walkers import contacts_of, walker
 from tests.dynamics.test_jacobians import with_elements
+from tests.gradients.checks import WHOLE_RUN
 from tests.models import relative_error
 
 elements = mbjax.force_elements_contribution
@@ -45,6 +46,7 @@ def test_values_and_gradients_are_those_of_copied_forces(dynamics) -> None:
     assert max(relative_error(a, b) for a, b in zip(found, expected, strict=True)) < 1e-12
 
 
+@pytest.mark.whole_run("other forces act as given, below, and motion under contacts in tests/constraints")
 def test_under_constraints() -> None:
     """Where `force_elements` of contacts alone has closed-form Jacobians, which forces that are copied have not."""
     model = walker()
@@ -67,6 +69,7 @@ def operations(function, *args) -> float:
     return analysis["flops"]
 
 
+@pytest.mark.whole_run("other forces act as given, below")
 def test_they_cost_as_much_as_force_elements() -> None:
     states = jax.vmap(lambda key: mbjax.random_state(MODEL, key))(jax.random.split(jax.random.key(0), 3))
     q, v, dynamics = states.q, states.v, mbjax.forward_dynamics
@@ -78,7 +81,7 @@ def test_they_cost_as_much_as_force_elements() -> None:
 
 
 def test_other_forces_act_as_given() -> None:
-    """Forces of another state, beside `force_elements`, with others added, or held by `stop_gradient`."""
+    """Forces of another state or held by `stop_gradient`; whole run: beside `force_elements`, with others added."""
     q, v = random_motion(MODEL, 2)
     push = mbjax.MultibodyForces(v, jnp.ones((MODEL.num_bodies, 6)))
 
@@ -91,10 +94,9 @@ def test_other_forces_act_as_given() -> None:
     @jax.jit
     def all_of_them(q):
         here, elsewhere = elements(MODEL, q, v), elements(MODEL, q, 2.0 * v)
-        found = [
-            [torques(q, x(elsewhere)), torques(q, x(here), force_elements=True), torques(q, x(here) + push)]
-            for x in (as_they_are, copied)
-        ]
+        added = [lambda x: torques(q, x(here), force_elements=True), lambda x: torques(q, x(here) + push)]
+        ways = [lambda x: torques(q, x(elsewhere)), *(added if WHOLE_RUN else ())]
+        found = [[way(x) for way in ways] for x in (as_they_are, copied)]
         return torques(q, here), found, [slope(q, x) for x in (as_they_are, copied, jax.lax.stop_gradient)]
 
     plain, (ours, theirs), (moving, copies, held) = all_of_them(q)
@@ -103,6 +105,7 @@ def test_other_forces_act_as_given() -> None:
     assert relative_error(moving, copies) < 1e-12 < 1e-3 < relative_error(moving, held)
 
 
+@pytest.mark.whole_run("other forces act as given, above")
 def test_locked_joints_with_springs() -> None:
     """Springs and dampers read a locked joint's velocity as it is given: those forces are not computed anew."""
     model = mbjax.lock_joint(with_elements(), "p")

@@ -22,6 +22,9 @@ def model() -> mbjax.MultibodyModel:
     return dataclasses.replace(with_elements(), force_elements=())
 
 
+@pytest.mark.whole_run(
+    "gradients agree with differences, below; values beside Drake's in tests/model and tests/dynamics"
+)
 def test_values_and_gradients_are_those_of_the_kinematics(model) -> None:
     states = jax.vmap(lambda key: mbjax.random_state(model, key))(jax.random.split(jax.random.key(0), 3))
     weights = jnp.asarray(np.random.default_rng(0).normal(size=(model.num_bodies, 6)))

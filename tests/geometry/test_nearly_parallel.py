@@ -41,9 +41,10 @@ def apart(R: np.ndarray, p: np.ndarray) -> np.ndarray:
     return np.linalg.norm(x - a, axis=0)
 
 
-@pytest.mark.parametrize(
-    "dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.whole_run("double precision"))], ids=["f64", "f32"]
+@pytest.mark.whole_run(
+    "cylinders and boxes, some of them nearly flat on one another, as Drake's in test_polyhedra_convex.py"
 )
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["f64", "f32"])
 def test_an_edge_along_the_end_of_a_cylinder(dtype: type) -> None:
     """No less than the gap of their boxes, no more than that of two points; forward = reverse = differences."""
     R, p = placed()

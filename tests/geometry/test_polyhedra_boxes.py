@@ -77,6 +77,7 @@ def test_points_lie_on_both_boxes() -> None:
     assert (w.valid.sum(1) == 4).sum() > 50
 
 
+@pytest.mark.whole_run("gradients of simple shapes, and of signed distances in tests/contact")
 def test_gradients() -> None:
     check_pair_gradients(box_box, *(x[:60] for x in poses()), tolerance=1e-6)
 

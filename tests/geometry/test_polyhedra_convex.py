@@ -76,6 +76,7 @@ def answers(kind_A: str, kind_B: str) -> Witnesses:
     return each_pair(pair_function(kind_A, kind_B)[0].function, *poses(kind_A, kind_B))
 
 
+@pytest.mark.whole_run("distances beside Drake's, below")
 def test_distance_is_the_largest_separation_over_directions(kinds: tuple[str, str]) -> None:
     """To 1e-6 m in all but a few: a wrong basin of a deep overlap, or a rim beside a face."""
     w = answers(*kinds)
@@ -141,7 +142,7 @@ def clear_of_kinks(kinds: tuple[str, str]) -> np.ndarray:
     return np.nonzero(clear > CLEAR)[0][:NUM_DERIVATIVES]
 
 
-@pytest.mark.whole_run("gradients of two boxes, and of simple shapes")
+@pytest.mark.whole_run("gradients of simple shapes, and of signed distances in tests/contact")
 def test_gradients(kinds: tuple[str, str]) -> None:
     """Of distance, normal and points: poses apart and overlapping, some where they just touch, some nearly flat."""
     function = pair_function(*kinds)[0].function
@@ -223,7 +224,7 @@ def test_second_derivatives_of_the_distance(kinds: tuple[str, str]) -> None:
         np.testing.assert_allclose(hessian[k], hessian[k].T, rtol=0, atol=1e-9 * scale)
 
 
-@pytest.mark.whole_run("boxes and the simple shapes are checked in single precision")
+@pytest.mark.whole_run("simple shapes are checked in single precision")
 def test_single_precision(kinds: tuple[str, str]) -> None:
     """As near as rounding allows, and finite derivatives."""
     function = pair_function(*kinds)[0].function

@@ -28,8 +28,8 @@ KINDS = [
     ("Box", "Capsule"),
 ]
 EASY = KINDS[:3] + KINDS[4:8]  # nothing singular that the others do not have: the trimmed run skips float32
-SLOW = KINDS[1:4] + KINDS[7:10]
-IN_THE_WHOLE_RUN = pytest.mark.whole_run("pairs that are more singular, and points against half-spaces")
+SLOW = KINDS[1:4] + KINDS[7:10] + KINDS[12:]
+IN_THE_WHOLE_RUN = pytest.mark.whole_run("other pairs of simple shapes, and signed distances in tests/contact")
 NUM_REGULAR = 6
 QUATERNIONS = [
     IDENTITY,

@@ -126,7 +126,7 @@ def test_an_assembled_configuration_satisfies_couplers() -> None:
     assert np.abs(found.q - q).max() > 0.01
 
 
-@pytest.mark.whole_run("the balance of forces in a step, and the residual of constrained plants in tests/constraints")
+@pytest.mark.whole_run("the balance of forces in a step")
 def test_the_implicit_residual_vanishes_at_the_time_derivatives() -> None:
     model = make_model("mimic", 0.0)
     at, inputs = start("mimic"), inputs_of(model)
@@ -342,7 +342,7 @@ def test_gradient_of_a_step_by_numbers_of_mimics() -> None:
     }  # no limit, or another's is tighter
 
 
-@pytest.mark.whole_run("functions of mimics beside free models")
+@pytest.mark.whole_run("Panda equals Pinocchio's mimic")
 def test_derivatives_of_forward_dynamics() -> None:
     """By numbers of mimics, and the closed form by q, v and tau; trimmed: where a multiplier is zero."""
 

@@ -53,7 +53,7 @@ SINGLE = pytest.param(
 BRANCHES = pytest.param(
     "50 branches", marks=pytest.mark.whole_run("trees of many branches in tests/dynamics/test_recursions.py")
 )
-CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("chains of 800, in tests/dynamics/test_recursions.py"))
+CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("many branches in tests/dynamics/test_recursions.py"))
 
 
 @pytest.mark.parametrize("what", ["world only", "all welded", SINGLE, CHAIN, BRANCHES])

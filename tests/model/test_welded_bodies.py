@@ -41,6 +41,7 @@ def test_welded_bodies_stay_addressable():
     assert np.abs(mbjax.body_spatial_velocities_in_world(model, q, jnp.array([0.3, 0.5]))[-1]).min() > 0.0
 
 
+@pytest.mark.whole_run("values of welded bodies, above, and derivatives by frames in test_recursions_of_own_models.py")
 def test_welded_bodies_stay_differentiable():
     model = welded_plant().finalize()
     q = jnp.array([0.4, -0.8])

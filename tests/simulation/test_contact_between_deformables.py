@@ -109,7 +109,7 @@ def touching(upper: Any = (0.002, 0.003, 0.042), cells: int = 1, **more: Any) ->
     return plant.finalize()
 
 
-@pytest.mark.parametrize("cells", [1, 2])
+@pytest.mark.parametrize("cells", [1, pytest.param(2, marks=pytest.mark.whole_run("one cell"))])
 def test_cubes_that_overlap_touch_half_way_between_their_sides(cells: int) -> None:
     """With depths up to half of the width, the surface is parallel to the sides, the smaller cube's whole but a rim."""
     overlap = 0.003
@@ -173,7 +173,7 @@ def test_bodies_that_collide_keep_their_momentum() -> None:
 
 
 def test_batches_single_precision_and_a_bad_world() -> None:
-    """A batch equals single worlds, a NaN harms no other world, and in the whole run single precision comes near."""
+    """A NaN harms no other world; whole run: a batch equals single worlds, and single precision comes near."""
     model = touching()
     state = mbjax.default_state(model)
     assert state.nodes is not None
@@ -187,11 +187,12 @@ def test_batches_single_precision_and_a_bad_world() -> None:
     many = jax.jit(jax.vmap(lambda x: step(model, x)))
     found, beside = many(jnp.stack([places[0], places[1]])), many(jnp.stack([broken, places[1]]))
     np.testing.assert_array_equal(found[1], beside[1])
+    assert np.isfinite(found).all()
+    if not WHOLE_RUN:
+        return
     one = jax.jit(lambda x: step(model, x))
     for k, x in enumerate(places):
         np.testing.assert_allclose(found[k], one(x), atol=1e-11)
-    if not WHOLE_RUN:
-        return
     single = jax.tree.map(lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, model)
     in_single = step(single, places[0].astype(jnp.float32))
     assert in_single.dtype == jnp.float32
@@ -230,9 +231,8 @@ def test_derivatives_of_a_step_of_two_bodies_that_touch() -> None:
     x = state.nodes.position + 2e-4 * rng.normal(size=v.shape)
     D = model.deformables
     numbers = D.reference_positions, D.youngs_modulus, D.mass_density, D.dynamic_friction, D.hunt_crossley_dissipation
-    before = dataclasses.replace(state, nodes=mbjax.NodeState(x, jnp.asarray(v)))
-    assert mbjax.outputs(model, before).deformable_contacts.of(model, "lower", "upper").area > 1e-6
-    check(loss, (numbers, x, jnp.asarray(v)), 1e-6, h=2e-6)
+    (*_, by_friction, _), *_ = check(loss, (numbers, x, jnp.asarray(v)), 1e-6, h=2e-6)
+    assert by_friction.any()  # they touch, and slide
 
 
 def test_which_bodies_may_touch_each_other(tmp_path: Any) -> None:
@@ -254,10 +254,11 @@ def test_which_bodies_may_touch_each_other(tmp_path: Any) -> None:
     assert pairs(lambda plant: None, contact_model="none") == []
     model = touching(max_faces=2)
     state = mbjax.default_state(model)
-    contacts = mbjax.outputs(model, state).deformable_contacts
+    outputs = jax.jit(mbjax.outputs)
+    contacts = outputs(model, state).deformable_contacts
     assert int(contacts.num_left_out[0]) > 0
     assert int(contacts.is_active.sum()) == 2
     off = mbjax.set_deformable_enabled(model, "upper", False)
-    assert not mbjax.outputs(off, state).deformable_contacts.is_active.any()
+    assert not outputs(off, state).deformable_contacts.is_active.any()
     mbjax.save(model, tmp_path / "model.mbjax")
     assert mbjax.load_model(tmp_path / "model.mbjax").deformables.layout == model.deformables.layout

@@ -214,6 +214,7 @@ class DrakePlant:
         return self.plant.GetPositions(self.context)
 
 
+@pytest.mark.whole_run("the same of quadratic elements, and momenta and energies of motions that are known")
 def test_free_bodies_keep_their_momenta_and_fall() -> None:
     """Two bodies in one plant, of different laws, without damping by mass, one without gravity."""
     plant = mbjax.MultibodyPlant(DT)

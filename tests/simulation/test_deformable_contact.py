@@ -73,7 +73,7 @@ def block_and_ball(approximation: str, friction: float, law: str = "linear_corot
     return model, mbjax.set_free_body_pose(model, mbjax.default_state(model), "ball", at(PLACE_OF_BALL))
 
 
-@pytest.mark.whole_run("blocks of quadratic elements that come to rest on a half-space with their weight")
+@pytest.mark.whole_run("blocks that fall on the ground and on one another as in Drake")
 def test_a_half_space_is_the_top_of_a_box_with_the_same_gradient() -> None:
     """In closed form, against the mesh of the box where a block is above one element of it."""
     states = []
@@ -95,7 +95,9 @@ def test_a_half_space_is_the_top_of_a_box_with_the_same_gradient() -> None:
     np.testing.assert_allclose(states[0], states[1], rtol=0, atol=1e-10)
 
 
-@pytest.mark.whole_run("forces of a padded finger on a box beside Drake, and of a block that rests with its weight")
+@pytest.mark.whole_run(
+    "blocks that fall on one another as in Drake, and areas and pressures in test_deformable_surfaces.py"
+)
 def test_forces_are_pressures_times_areas_and_balance() -> None:
     """A ball on a block on the ground: action is reaction, momentum changes by what acts, weights are carried."""
     model, state = block_and_ball("sap", 0.5)
@@ -196,7 +198,7 @@ def test_derivatives_of_steps_with_contact(approximation: str, law: str) -> None
     check(loss, (numbers_in_contact(model), state), 1e-6, h=2e-6)
 
 
-@pytest.mark.whole_run("gradients through contact, and second derivatives without it")
+@pytest.mark.whole_run("first derivatives of two bodies that touch")
 def test_hessian_vector_products_of_a_step_with_contact() -> None:
     """By the nodes' positions and velocities, beside differences of gradients."""
     plant = ground_plant()
@@ -260,7 +262,7 @@ def gripper(dtype: Any = None, **more: Any) -> tuple[Any, float]:
     return model, 9.81 * (0.7 + 2 * 500.0 * 0.02 * 0.03**2)
 
 
-@pytest.mark.whole_run("padded fingers press a box as in Drake")
+@pytest.mark.whole_run("blocks that fall on one another as in Drake")
 @pytest.mark.parametrize(
     ("dtype", "max_contacts"),
     [(None, None), (jnp.float32, 8)],

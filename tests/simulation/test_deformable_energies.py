@@ -15,7 +15,7 @@ from ..deformable_meshes import box_mesh
 DT = 5e-3
 
 
-@pytest.mark.whole_run("a body that springs open gains no energy")
+@pytest.mark.whole_run("steps of bodies behind a wall as Drake's, and energies of motions that are known")
 @pytest.mark.parametrize("law", ["corotated", "stable_neo_hookean"])
 def test_a_stiff_body_that_spins_gains_no_energy(law: str) -> None:
     """With the rotation at the step's end. That of its start, as in Drake's linear law, lets a step swell the body."""
@@ -40,6 +40,7 @@ def test_a_stiff_body_that_spins_gains_no_energy(law: str) -> None:
     assert gains[1].max() > 1e-3
 
 
+@pytest.mark.whole_run("steps of bodies behind a wall as Drake's, and energies of motions that are known")
 def test_a_body_that_springs_open_is_solved_and_gains_no_energy() -> None:
     """Squeezed flat, nearly incompressible and stiff: what is cut off from its stiffness makes Newton's steps far too
     long. Without absolute eigenvalues the third step is not a number."""

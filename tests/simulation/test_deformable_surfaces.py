@@ -46,6 +46,7 @@ def test_a_cube_in_a_half_space_has_its_face_and_the_pressure_of_its_depth(sunk:
     assert not none.area.any()
 
 
+@pytest.mark.whole_run("derivatives of two bodies that touch, and a surface's numbers, above")
 def test_the_push_of_a_surface_is_differentiated_by_nodes(sunk: mbjax.MultibodyModel) -> None:
     state = mbjax.default_state(sunk)
     x = state.nodes.position

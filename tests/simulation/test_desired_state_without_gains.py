@@ -64,6 +64,7 @@ def test_actuators_without_gains_among_others_are_named() -> None:
         jax.eval_shape(lambda: advance(full, desired_state=jnp.ones(8)))
 
 
+@pytest.mark.whole_run("desired states of the arm beside Drake, and an instance without gains, above")
 def test_traced_gains_pass() -> None:
     """Whether they are zero is known only when the program runs: worlds of a batch may differ."""
     model = two_arms()

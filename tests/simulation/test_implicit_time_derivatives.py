@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import mbjax
 from tests.forces.models import build
@@ -59,6 +60,7 @@ def test_vanishes_at_the_time_derivatives_locked_or_not():
         np.testing.assert_allclose(residual(changed, state, qdot, vdot, u), 0.0, atol=1e-11)
 
 
+@pytest.mark.whole_run("it vanishes at the time derivatives, and derivatives of inverse dynamics in the quick run")
 def test_derivatives():
     """With respect to velocities and what is proposed; those by q are inverse dynamics'."""
     model = driven().model
@@ -70,6 +72,7 @@ def test_derivatives():
     check_gradients(f, state.v, qdot, vdot, u)
 
 
+@pytest.mark.whole_run("it vanishes at the time derivatives, and is Drake's, above")
 def test_counts_the_forces_of_contacts():
     """A ball that sinks into the ground and slips."""
     plant = mbjax.MultibodyPlant(0.0)

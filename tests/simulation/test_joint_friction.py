@@ -43,6 +43,7 @@ def after(model: mbjax.MultibodyModel, x: jax.Array) -> jax.Array:
     return jnp.concatenate([state.q, state.v])
 
 
+@pytest.mark.whole_run("one that holds and one that swings to rest as MuJoCo's; contacts at rest in tests/contact")
 def test_G10_and_G11_a_pendulum_that_sticks_or_slides() -> None:
     """At rest without load and under one, and sliding either way; without friction.
 
@@ -74,6 +75,9 @@ def test_G10_and_G11_a_pendulum_that_sticks_or_slides() -> None:
     np.testing.assert_allclose(by_friction[sticks:], -DT / inertia() * np.sign(rows[sticks:, 1]), rtol=1e-9)
 
 
+@pytest.mark.whole_run(
+    "friction's values, below, and slopes by that of contacts in tests/contact/test_impact_gradients.py"
+)
 def test_what_was_built_without_friction_has_a_slope_by_it() -> None:
     """By the leaf alone, without a row: that of sliding, so that an optimizer can leave zero."""
     model, v = pendulum(0.0), jnp.array([0.0, 0.5, -2.0])
@@ -144,6 +148,7 @@ def arm() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
+@pytest.mark.whole_run("friction alone, above; contacts, motors and joints as Drake's in other rooms")
 def test_friction_beside_contact_and_a_motor() -> None:
     """What is left of the equation of motion is friction: within its bound, and all of it against v where it slides."""
     model = arm()

@@ -39,7 +39,7 @@ def branched_arm(weld: bool = False, time_step: float = 0.0) -> mbjax.MultibodyM
     return plant.finalize()
 
 
-@pytest.mark.whole_run("locked joints in constrained plants, and Jacobians")
+@pytest.mark.whole_run("locked joints in constrained plants, and at Drake's ports")
 def test_as_if_welded() -> None:
     """Acceleration and reaction forces of every joint, whatever velocity the state gives the locked joint."""
     arm, welded = branched_arm(), branched_arm(weld=True)
@@ -100,6 +100,7 @@ def test_gradients_of_a_step() -> None:
     assert {name for name, moved in moves.items() if not moved} == still
 
 
+@pytest.mark.whole_run("locked joints at Drake's ports, of which none compiles another program")
 def test_worlds_differ_in_what_is_locked() -> None:
     """One program for a batch of locks; what is locked rests where it was, and starts from rest when unlocked."""
     model = branched_arm(time_step=0.01)

@@ -72,7 +72,7 @@ def test_a_free_body_keeps_its_momentum_falls_and_turns_as_the_scheme_says() -> 
     np.testing.assert_allclose(kinetic, expected, rtol=1e-12)
 
 
-@pytest.mark.whole_run("the same of linear elements, in test_deformable_derivatives.py")
+@pytest.mark.whole_run("derivatives of a step of two bodies that touch, of linear elements")
 @pytest.mark.parametrize("law", CASES)
 def test_derivatives_of_a_step_by_every_number_and_the_state(law: str) -> None:
     """Stretched, so that no eigenvalue of the stiffness changes its sign over the differences."""
@@ -132,6 +132,7 @@ def test_bodies_of_both_kinds_move_as_each_alone_also_in_batches_and_single_prec
     np.testing.assert_allclose(found.nodes.position, one.nodes.position, atol=1e-7)
 
 
+@pytest.mark.whole_run("a free body of such elements, above, and blocks of linear ones that fall as in Drake")
 def test_a_block_comes_to_rest_on_the_ground_with_its_weight() -> None:
     plant = mbjax.MultibodyPlant(DT)
     plant.register_collision_geometry(
@@ -153,7 +154,7 @@ def test_a_block_comes_to_rest_on_the_ground_with_its_weight() -> None:
     assert np.abs(state.nodes.velocity).max() < 1e-3
 
 
-@pytest.mark.whole_run("derivatives of linear elements without contact, and with it of two bodies that touch")
+@pytest.mark.whole_run("derivatives of two bodies of linear elements that touch")
 def test_derivatives_of_a_step_with_contact() -> None:
     """Of a cube that slides over the ground, at a tilt so that no face stands upright."""
     plant = ground_plant()

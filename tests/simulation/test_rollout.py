@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 import mbjax
 from mbjax import reference_models
+from tests.gradients.checks import WHOLE_RUN
 from tests.models import relative_error
 
 MEGABYTE = 1e6
@@ -152,12 +153,13 @@ def test_a_rollout_is_a_loop_of_steps() -> None:
 
 
 def test_constant_inputs_and_inputs_from_a_function() -> None:
-    """Held inputs equal the same row repeated; a function sees the state of each step."""
+    """Held inputs act in every step; a function sees the state of each step. Whole run: equal rows, and no inputs."""
     model, n = acrobot(), 12
     start = start_of(model)
-    by_row = mbjax.rollout(model, start, jnp.full((n, 1), 0.7))
-    held = mbjax.rollout(model, start, jnp.array([0.7]), n)
-    np.testing.assert_allclose(held.q, by_row.q, rtol=0, atol=1e-14)
+    held, state = mbjax.rollout(model, start, jnp.array([0.7]), n), start
+    for _ in range(n):
+        state, _ = step(model, state, jnp.array([0.7]))
+    np.testing.assert_allclose(held.final_state.q, state.q, rtol=0, atol=1e-13)
 
     def feedback(state: mbjax.State) -> mbjax.Inputs:
         return mbjax.Inputs(actuation=-2.0 * state.q[1:] - 0.3 * state.v[1:])
@@ -165,13 +167,18 @@ def test_constant_inputs_and_inputs_from_a_function() -> None:
     run = mbjax.rollout(model, start, feedback, n)
     state = start
     for _ in range(n):
-        state, _ = step(model, state, feedback(state))
+        state, _ = step(model, state, feedback(state).actuation)
     np.testing.assert_allclose(run.final_state.q, state.q, rtol=0, atol=1e-13)
     np.testing.assert_allclose(run.net_actuation, -2.0 * run.q[:-1, 1:] - 0.3 * run.v[:-1, 1:], rtol=0, atol=1e-13)
+    if not WHOLE_RUN:
+        return
+    by_row = mbjax.rollout(model, start, jnp.full((n, 1), 0.7))
+    np.testing.assert_allclose(held.q, by_row.q, rtol=0, atol=1e-14)
     idle = mbjax.rollout(model, start, None, 3)
     np.testing.assert_array_equal(idle.net_actuation, 0.0)
 
 
+@pytest.mark.whole_run("a rollout is a loop of steps, above, and chunks in test_rollout_policy.py")
 @pytest.mark.slow
 def test_no_steps_and_chunks_that_do_not_divide(request: pytest.FixtureRequest) -> None:
     model = acrobot()

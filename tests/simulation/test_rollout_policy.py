@@ -51,7 +51,7 @@ def by_hand(gain: jax.Array, q: jax.Array) -> jax.Array:
 def test_memory_and_data_equal_a_scan_by_hand_with_its_gradient(
     checkpoint: int | None, request: pytest.FixtureRequest
 ) -> None:
-    """Trimmed: its gradient is that of differences of the scan."""
+    """Trimmed: the values; gradients of a hundred steps are in g32 of tests/gradients."""
 
     def by_rollout(gain: jax.Array, q: jax.Array) -> jax.Array:
         return mbjax.rollout_policy(
@@ -68,14 +68,10 @@ def test_memory_and_data_equal_a_scan_by_hand_with_its_gradient(
         return lambda gain, q: jnp.sum(roll(gain, q) ** 2)
 
     at = jnp.asarray(3.0), jnp.array([0.3])
-    found = jax.jit(jax.value_and_grad(cost_of(by_rollout), (0, 1)))(*at)
     if request.config.getoption("--trimmed"):
-        scanned, h = jax.jit(cost_of(by_hand)), 1e-5
-        np.testing.assert_allclose(found[0], scanned(*at), rtol=1e-11)
-        ends = [[scanned(at[0] + s * h * a, at[1] + s * h * b) for s in (1.0, -1.0)] for a, b in np.eye(2)]
-        slopes = [float(after - before) / (2.0 * h) for after, before in ends]
-        np.testing.assert_allclose(np.concatenate([[found[1][0]], found[1][1]]), slopes, rtol=1e-7)
+        np.testing.assert_allclose(*(jax.jit(cost_of(roll))(*at) for roll in (by_rollout, by_hand)), rtol=1e-11)
         return
+    found = jax.jit(jax.value_and_grad(cost_of(by_rollout), (0, 1)))(*at)
     wanted = jax.jit(jax.value_and_grad(cost_of(by_hand), (0, 1)))(*at)
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)

@@ -41,7 +41,7 @@ def energy(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Array
     return mbjax.kinetic_energy(model, q, v) + mbjax.potential_energy(model, q)
 
 
-@pytest.mark.whole_run("Drake's simulator and rollouts that converge, below, and free fall in test_pitfalls")
+@pytest.mark.whole_run("Drake's simulator, below, and free fall in test_pitfalls")
 @pytest.mark.parametrize("name", ["acrobot", "quadruped"])
 def test_energy_of_passive_systems_stays(name: str) -> None:
     """An acrobot that tumbles and a quadruped that falls and spins, without damping: 1e-6 over 2 s."""
@@ -168,6 +168,7 @@ def test_times_must_be_a_list(times: object) -> None:
         mbjax.simulate(acrobot(), mbjax.default_state(acrobot()), save_at=times)
 
 
+@pytest.mark.whole_run("one compilation from the first state on, in g54 of tests/gradients, in the quick run")
 def test_outside_jit_a_second_call_compiles_nothing() -> None:
     """With another state, actuation and first step. That steps are too few is said in words."""
     compiled: list[float] = []

@@ -207,6 +207,7 @@ def test_a_rotation_distribution_is_of_quaternions() -> None:
         assert relative_error(np.asarray(angles[:, k]).std(), deviation) < 0.03
 
 
+@pytest.mark.whole_run("moments and support of coordinates, above")
 def test_samples_have_derivatives_and_numbers_are_batched() -> None:
     """By reparameterisation: x = lower + (upper - lower) u, mean + deviation n; one program for all numbers."""
     plain = make_plant().finalize()

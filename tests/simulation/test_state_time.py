@@ -18,9 +18,8 @@ TEXT = """<robot name="r"><link name="a"/><link name="b"><inertial><mass value="
 effort="5" velocity="9"/></joint></robot>"""
 
 
-@pytest.mark.parametrize(
-    "dtype", [jnp.float32, pytest.param(jnp.float64, marks=pytest.mark.whole_run("single precision"))]
-)
+@pytest.mark.whole_run("one compilation from the first state on, in g54 of tests/gradients, in the quick run")
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
 def test_no_second_program_for_a_time(dtype) -> None:
     """None, Python's, NumPy's and JAX's numbers, of any dtype, in the constructor and in what replaces a field."""
     model = mbjax.load(TEXT, base="fixed", time_step=0.01, dtype=dtype)

@@ -26,6 +26,7 @@ def drake_step(twin: Twin, context: object) -> np.ndarray:
 REVOLUTE = pytest.mark.whole_run("revolute joints among others, and the arm, below")
 
 
+@pytest.mark.whole_run("every kind of joint at Drake's ports in test_ports_against_drake.py, and the arm, below")
 @pytest.mark.parametrize(
     ("seed", "kinds"),
     [

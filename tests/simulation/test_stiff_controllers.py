@@ -31,6 +31,7 @@ def follow(model: mbjax.MultibodyModel, amplitude: jax.Array, frequency: jax.Arr
     return q, mbjax.rollout(model, start, mbjax.Inputs(desired_state=jnp.concatenate([q, v], axis=1)))
 
 
+@pytest.mark.whole_run("PD actuators of the arm beside Drake, in the quick run")
 def test_it_holds_and_tracks(arm) -> None:
     """At rest the law's sag is what gravity asks, tau / Kp; in motion the error stays as small."""
     run = jax.jit(follow, static_argnums=3)

@@ -1,5 +1,7 @@
 """Wrenches on bodies as actuators: forces by their equation, limits, and errors."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,9 +47,12 @@ def test_propellers_push_at_their_points_and_drag_about_their_axis(flying_arm, r
     # the same accelerations as generalized forces, and as wrenches on the body
     G = rotors.matrix(flying_arm, state.q)
     inputs = rotors.inputs(flying_arm, state, EFFORTS, actuation=jnp.array([0.4]))
-    pushed = mbjax.step(flying_arm, state, inputs)[0]
-    generalized = mbjax.Inputs(actuation=jnp.array([0.4]), applied_generalized_force=G @ EFFORTS)
-    np.testing.assert_allclose(pushed.v, mbjax.step(flying_arm, state, generalized)[0].v, atol=1e-12)
+    applied, none = inputs.applied_spatial_forces, jnp.zeros(7)
+    step = jax.jit(lambda tau, F: mbjax.step(flying_arm, state, mbjax.Inputs(
+        actuation=inputs.actuation, applied_generalized_force=tau,
+        applied_spatial_forces=dataclasses.replace(applied, F_Bq_W=F),
+    ))[0].v)  # fmt: skip
+    np.testing.assert_allclose(step(none, applied.F_Bq_W), step(G @ EFFORTS, 0.0 * applied.F_Bq_W), atol=1e-12)
 
 
 def test_efforts_beyond_limits_act_as_limits(flying_arm, rotors):
@@ -57,6 +62,7 @@ def test_efforts_beyond_limits_act_as_limits(flying_arm, rotors):
     np.testing.assert_array_equal(given, kept)
 
 
+@pytest.mark.whole_run("the wrenches and their matrix, above")
 def test_gradients_of_wrenches(flying_arm, rotors):
     q = state_of(flying_arm).q
 
