@@ -282,8 +282,8 @@ def sized_models() -> dict[str, mbjax.MultibodyModel]:
     }
 
 
-CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("chains in test_recursions"))
-ONE_BODY = pytest.param("one body", marks=pytest.mark.whole_run("g50 in test_transformations, and the other sizes"))
+CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("the other sizes"))
+ONE_BODY = pytest.param("one body", marks=pytest.mark.whole_run("free bodies in one batch in test_degenerate_models.py"))
 
 
 @pytest.mark.parametrize("name", ["world only", "no degree of freedom", ONE_BODY, CHAIN])
