@@ -283,7 +283,7 @@ def sized_models() -> dict[str, mbjax.MultibodyModel]:
 
 
 CHAIN = pytest.param("chain of 50", marks=pytest.mark.whole_run("the other sizes"))
-ONE_BODY = pytest.param("one body", marks=pytest.mark.whole_run("free bodies in one batch in test_degenerate_models.py"))
+ONE_BODY = pytest.param("one body", marks=pytest.mark.whole_run("free bodies in one batch, in test_degenerate_models"))
 
 
 @pytest.mark.parametrize("name", ["world only", "no degree of freedom", ONE_BODY, CHAIN])
