@@ -6,7 +6,7 @@
     python -m benchmarks.policies apg cart_pole 200         # updates
     python -m benchmarks.policies gradient cart_pole 400    # updates
     python -m benchmarks.policies gradient hopper 300
-    python -m benchmarks.policies gradient ant 900
+    python -m benchmarks.policies gradient ant 750
     python -m benchmarks.policies ppo quadruped 1500000 --seed 1 --policy walk.npz      # keeps the policy of this seed
     python -m benchmarks.policies ppo quadruped 1500000 --randomized --policy walk.npz  # worlds of different numbers
     python -m benchmarks.policies picture                   # policies.png of all curves in policies.json
@@ -50,7 +50,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "hopper": CONTACT | {"horizon": 32, "exploration": 0.0},
     "ant": CONTACT
     | CORRELATED
-    | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.2}
+    | {"horizon": 16, "exploration": -1.4, "keeps_exploring": True, "last_rate": 0.02}
     | {"reward_scale": 0.01, "longest": 10.0 / 1024, "policy_rate": 0.02},
     "quadruped": WALK,
     "go1": WALK,
