@@ -62,9 +62,10 @@ def points_between_bodies(
     active, nodes, weights = faces.active, [], []
     for body, tetrahedra, sign in zip(bodies, (faces.elements_A, faces.elements_B), (1.0, -1.0), strict=True):
         elements = nodes_of_tetrahedra(deformables, body, tetrahedra)
-        active &= are_upright(deformables, body, tetrahedra, positions)
+        corners = jnp.moveaxis(positions[elements], -1, 0)
+        active &= are_upright(deformables, body, corners)
         nodes.append(elements)
-        weights.append(sign * weights_of_corners(jnp.moveaxis(positions[elements], -1, 0), faces.centroid))
+        weights.append(sign * weights_of_corners(corners, faces.centroid))
     nodes, weights = jnp.concatenate(nodes), jnp.concatenate(weights)
     area = jnp.where(active, faces.area, 1.0)
     is_free = ~jnp.asarray(layout.mesh.is_held)[nodes]
@@ -91,11 +92,8 @@ def nodes_of_tetrahedra(deformables: DeformableBodies, body: int, tetrahedra: In
     return nodes_of_elements[:, jnp.asarray(mesh.owners)[tetrahedra]]
 
 
-def are_upright(
-    deformables: DeformableBodies, body: int, tetrahedra: Int[Array, " n"], positions: Float[Array, "n 3"]
-) -> Bool[Array, " n"]:
-    """Whether tetrahedra belong to elements that are not inside out, of a body that is enabled."""
-    corners = jnp.moveaxis(positions[nodes_of_tetrahedra(deformables, body, tetrahedra)], -1, 0)
+def are_upright(deformables: DeformableBodies, body: int, corners: Float[Array, "3 4 n"]) -> Bool[Array, " n"]:
+    """Whether elements with these corners are not inside out, of a body that is enabled."""
     return ~are_inverted(corners) & (deformables.enabled[body] != 0.0)
 
 

@@ -22,7 +22,7 @@ from mbjax.spatial import RigidTransform
 from ..points.geometry_poses import GeometryPoses, calc_geometry_poses
 from ..points.surface_points import SMALLEST_GRADIENT
 from .node_point_records import GRADIENT_OF_DEFORMABLE
-from .points_between_bodies import DeepBody, are_upright, calc_deep_bodies
+from .points_between_bodies import DeepBody, are_upright, calc_deep_bodies, nodes_of_tetrahedra
 from .points_on_geometries import are_outsides, calc_field_and_corners
 
 
@@ -75,8 +75,10 @@ def surface_between_bodies(
     scale = jnp.array([1.0, 1.0, 1.0, GRADIENT_OF_DEFORMABLE], soft.dtype)
     polygons = polygons._replace(corners_C=polygons.corners_C * scale[:, None, None], gradient_C=soft, gradient_D=soft)
     same = RigidTransform(jnp.eye(3, dtype=soft.dtype), jnp.zeros(3, soft.dtype))
-    is_right = are_upright(deformables, bodies[0], elements_A, positions)
-    is_right &= are_upright(deformables, bodies[1], elements_B, positions)
+    is_right = jnp.ones(soft.shape, bool)
+    for body, tetrahedra in zip(bodies, (elements_A, elements_B), strict=True):
+        elements = nodes_of_tetrahedra(deformables, body, tetrahedra)
+        is_right &= are_upright(deformables, body, jnp.moveaxis(positions[elements], -1, 0))
     return kept(faces_of(polygons, same, "polygon"), is_right)
 
 
