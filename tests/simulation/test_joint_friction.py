@@ -115,7 +115,8 @@ def test_a_pendulum_holds_and_one_swings_to_rest() -> None:
     """Three seconds: held at 0.1 rad it creeps by the bound, 1e-5 rad; from 1.2 rad it stops where MuJoCo's does."""
     steps, q = 1500, np.array([0.1, 1.2])
     states = mbjax.State(jnp.asarray(q)[:, None], jnp.zeros((2, 1)), jnp.zeros(2))
-    way = compiled(jax.vmap(lambda s: mbjax.rollout(pendulum(), s, num_steps=steps)))(states)
+    model = pendulum()
+    way = compiled(jax.vmap(lambda s: mbjax.rollout(model, s, num_steps=steps)))(states)
     crept = way.q[0, -1, 0] - q[0]
     bound = steps * DT * CREEP * DT * gravity_torque(q[0]) / inertia()
     theirs = mujoco_swing(q[1], steps)
