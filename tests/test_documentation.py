@@ -29,13 +29,17 @@ DEAR = {
     "docs/usage/contact_gradients.md": "the same solver in tests/simulation/test_contact_integrator.py",
     "docs/usage/controllers.md": "the controllers' own tests, and pd_control.md",
     "docs/usage/constraints.md": "tests/constraints",
-    "docs/usage/hydroelastic_contact.md": "tests/contact/test_hydroelastic_steps.py",
+    "docs/usage/hydroelastic_contact.md": "tests/contact/test_hydroelastic_against_drake.py, and tests/geometry",
     "docs/usage/deformable_bodies.md": "tests/simulation/test_deformable_bodies.py, and tests/finite_elements",
     "docs/usage/contact.md": "tests/contact",
     "docs/usage/inverse_kinematics.md": "tests/reaching",
     "docs/usage/system_identification.md": "tests/system_identification, and tests/command_line/test_identify.py",
     "docs/usage/trajectory_optimization.md": "tests/trajectory_optimization",
     "docs/usage/many_worlds.md": "tests/environments, tests/randomization and tests/simulation/test_rollout_policy.py",
+    "docs/usage/visualization.md": "tests/visualization",
+    "docs/usage/parameters.md": "tests/parameters, and tests/model/test_model_status.py",
+    "docs/usage/force_elements.md": "tests/forces",
+    "docs/usage/files.md": "tests/formats",
 }
 
 

@@ -123,6 +123,7 @@ def test_one_world_is_computed_where_it_is_called(name: str, request: pytest.Fix
         assert compiled.cost_analysis()["flops"] < 930, robot
 
 
+@pytest.mark.whole_run("one world is one kernel, and operations do not grow with the robot, above")
 def test_kernels_of_many_worlds() -> None:
     """Few kernels: what forward dynamics and its gradient take for a batch, whatever the robot."""
     worlds = 4 * CHUNK - 8  # the last chunk overlaps the one before
@@ -141,7 +142,7 @@ def test_kernels_of_many_worlds() -> None:
         assert copies_in_loops(program, worlds) == []
 
 
-@pytest.mark.whole_run("kernels of many worlds, above, and values in test_recursions_of_own_models.py")
+@pytest.mark.whole_run("recursions of worlds are kernels, in tests/dynamics/test_recursions.py")
 def test_recursions_are_kernels_where_each_world_has_its_model(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -45,6 +45,7 @@ def floats_of(name: str, function: Callable, model: mbjax.MultibodyModel) -> Cal
 
 
 @pytest.mark.slow
+@pytest.mark.whole_run("forward dynamics of each world as alone, in tests/execution/test_worlds.py")
 def test_as_world_by_world(request: pytest.FixtureRequest) -> None:
     """Trimmed: the values of one; of one in twenty functions the program alone, which finds a wrong axis."""
     is_trimmed = request.config.getoption("--trimmed")

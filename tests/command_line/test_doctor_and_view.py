@@ -14,6 +14,7 @@ from mbjax.command_line import doctor, main, view
 PROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
 
 
+@pytest.mark.whole_run("what doctor says of a step, below, and steps themselves in tests/simulation/test_step.py")
 def test_doctor_checks_a_step(capsys, monkeypatch) -> None:
     check_step = doctor.check_step
     monkeypatch.setattr(doctor, "check_step", lambda: check_step("pendulum"))  # compiles faster than the arm

@@ -61,11 +61,11 @@ def guesses(mechanism: Mechanism, size: float, number: int = 4) -> jax.Array:
 @pytest.mark.parametrize(
     "make",
     [
-        pytest.param(four_bar, marks=pytest.mark.whole_run("one that converges with and without locked joints, below")),
-        pytest.param(floating_rod, marks=pytest.mark.whole_run("velocities of such a body that keep its rows, below")),
+        pytest.param(four_bar, marks=pytest.mark.whole_run("one that converges with a locked crank, below")),
+        pytest.param(floating_rod, marks=pytest.mark.whole_run("its velocities with weights of zero, below")),
         pytest.param(
             functools.partial(floating_rod, turns=True),
-            marks=pytest.mark.whole_run("a four-bar that converges with and without locked joints, below"),
+            marks=pytest.mark.whole_run("a four-bar that converges with a locked crank, below"),
         ),
     ],
     ids=["four-bar", "floating body", "floating body that turns"],
@@ -174,7 +174,7 @@ def five_bar() -> Mechanism:
     return Mechanism(model, constraints.bind(model), jnp.zeros(4), jnp.zeros(4))
 
 
-@pytest.mark.whole_run("nearest velocities, with weights of zero too, and a locked crank")
+@pytest.mark.whole_run("velocities with weights of zero, and a locked crank")
 def test_the_nearest_configuration_is_found_to_rounding_whatever_the_weights() -> None:
     """A five-bar with weights over nine decades, and zeros: those below 1e-7 of the largest count as zero.
 
@@ -407,7 +407,7 @@ def test_velocities_are_the_nearest_that_keep_the_rows() -> None:
     check_gradients(lambda x: mbjax.assembly_qdot(model, cset, q, v_guess + x[:6], weights + x[6:]), jnp.zeros(12))
 
 
-@pytest.mark.whole_run("velocities that keep the rows, and the other mechanisms")
+@pytest.mark.whole_run("velocities with weights of zero, above, which keep the rows")
 def test_rows_on_velocities_count_for_velocities_alone() -> None:
     """A contact and a rolling row leave q as it is, and hold for v beside the rows with a position."""
     mechanism = floating_rod()

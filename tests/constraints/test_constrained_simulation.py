@@ -248,7 +248,12 @@ def test_ports_report_the_constraint_forces() -> None:
 
 
 @pytest.mark.parametrize(
-    "time_step", [0.0, pytest.param(DT, marks=pytest.mark.whole_run("simulate"))], ids=["simulate", "rollout"]
+    "time_step",
+    [
+        pytest.param(0.0, marks=pytest.mark.whole_run("the ports have these forces, above")),
+        pytest.param(DT, marks=pytest.mark.whole_run("the ports have these forces, above")),
+    ],
+    ids=["simulate", "rollout"],
 )
 def test_trajectories_hold_the_constraint_forces(time_step: float) -> None:
     """λ of each step is that of the ports at its start."""

@@ -184,7 +184,7 @@ def test_near_a_dead_centre(away: float) -> None:
     check_directions(f, arguments, directions)
 
 
-@pytest.mark.whole_run("second derivatives of the solvers, in test_solvers.py, and of forward dynamics")
+@pytest.mark.whole_run("second derivatives of the solvers, in test_solvers.py")
 def test_second_derivatives() -> None:
     """The Hessian of a cost along two directions, against differences of gradients."""
     case = mechanisms.four_bar()

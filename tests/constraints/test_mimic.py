@@ -25,6 +25,7 @@ def state() -> mbjax.State:
     return mbjax.State(jnp.asarray(q), jnp.asarray(v), jnp.zeros(()))
 
 
+@pytest.mark.whole_run("a gripper that moves as Drake's, in test_plant_constraints_against_drake.py")
 def test_coupled_joints_accelerate_as_with_the_coordinate_eliminated() -> None:
     """In a continuous plant, which Drake refuses; how eliminated ones move is tested in tests/model."""
     start, u = state(), jnp.array([2.0])

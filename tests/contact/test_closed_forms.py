@@ -12,7 +12,7 @@ from tests.gradients.checks import WHOLE_RUN, check_gradients, compiled
 
 DT = 1e-3
 MU = 0.5
-OTHER_LAWS = pytest.mark.whole_run("sap; with the others a ball rolls beside Drake's in test_step_against_drake.py")
+OTHER_LAWS = pytest.mark.whole_run("gradients of steps with friction, in test_impact_gradients.py")
 APPROXIMATIONS = ("sap", *(pytest.param(name, marks=OTHER_LAWS) for name in ("similar", "lagged")))
 
 
@@ -169,7 +169,10 @@ def rigid_balls(approximation: str, time_step: float = DT) -> mbjax.MultibodyMod
 
 @pytest.mark.parametrize(
     "approximation",
-    ["sap", *(pytest.param(x, marks=pytest.mark.whole_run("sap without a threshold")) for x in ("similar", "lagged"))],
+    [
+        pytest.param("sap", marks=pytest.mark.whole_run("near-rigid contacts where they are predicted, above")),
+        *(pytest.param(x, marks=pytest.mark.whole_run("predicted contacts, above")) for x in ("similar", "lagged")),
+    ],
 )
 def test_rigid_on_rigid(approximation: str) -> None:
     """Drake ends the process. Here it carries the weight as other rigid rows do, with c = dt² R, R = (0.1 / 2π)² w.
@@ -258,6 +261,7 @@ def test_a_limit_carries_the_weight() -> None:
     assert abs(end.v[1]) > 0.1
 
 
+@pytest.mark.whole_run("a limit carries the weight, above, and limits set later in tests/model/test_setters.py")
 def test_limits_can_be_set_later_also_where_there_were_none() -> None:
     model = pendulums()
     free = mbjax.set_position_limits(model, "j0", -jnp.inf, jnp.inf)

@@ -63,7 +63,7 @@ def step_of(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Arra
     return jnp.concatenate([after.q, after.v, 0.01 * outputs.contact_results.force.ravel()])
 
 
-@pytest.mark.whole_run("the program of a step shrinks to that of what is kept, in tests/plant")
+@pytest.mark.whole_run("a gradient factorizes once, in tests/constraints/test_constraint_gradients.py")
 def test_gradients_do_not_search_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of a rollout, whose steps are recomputed, holds the search once; it is marked by a sort."""
     model, (q, v) = two_balls(), state_of("slides")

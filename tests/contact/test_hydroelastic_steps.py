@@ -68,7 +68,7 @@ def test_worlds_are_as_one_by_one() -> None:
         assert np.isnan(np.asarray(together[0][5])).any()
 
 
-@pytest.mark.whole_run("steps beside Drake's, and few worlds of other contacts")
+@pytest.mark.whole_run("steps beside Drake's, and dynamics of few worlds in tests/execution/test_few_worlds.py")
 @pytest.mark.parametrize("worlds", [2, 5])
 def test_few_worlds_are_as_one_by_one(worlds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU takes few worlds in turn, by one kernel: values and derivatives by the modulus are those of each alone."""

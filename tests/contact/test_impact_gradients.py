@@ -91,7 +91,7 @@ def smoothed_force(time_step: float) -> Callable:
 
 
 OF_BOTH_PLANTS = pytest.mark.parametrize(
-    "time_step", [0.0, pytest.param(DT, marks=pytest.mark.whole_run("the same spring"))]
+    "time_step", [0.0, pytest.param(DT, marks=pytest.mark.whole_run("a bounce in closed form"))]
 )
 
 

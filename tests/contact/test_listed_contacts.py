@@ -172,7 +172,7 @@ def test_the_list_has_the_points_that_act(shape: Any) -> None:
     assert max(counts) > 3
 
 
-@pytest.mark.whole_run("derivatives of all points, and the forces of those that are listed")
+@pytest.mark.whole_run("the list has the points that act, above; gradients of contact in test_impact_gradients.py")
 def test_derivatives_are_those_of_all_points(request: pytest.FixtureRequest) -> None:
     """Values and tangents of one world, by state and friction, as of a batch; whole run: reverse, differences too."""
     model = robot()

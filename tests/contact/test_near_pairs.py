@@ -93,7 +93,7 @@ def test_what_touches_is_found_and_what_is_left_out_counted() -> None:
     assert is_same.tolist() == [False, False, True, True]
 
 
-@pytest.mark.whole_run("gradients of all pairs in test_gradients.py, and what is chosen, above")
+@pytest.mark.whole_run("the nearest come first, above, and gradients of steps in test_impact_gradients.py")
 def test_gradients_through_the_choice(request: pytest.FixtureRequest) -> None:
     """As of all pairs; whole run: and as of finite differences."""
     models = [scene(k, discrete_contact_approximation="lagged") for k in (None, 2)]

@@ -58,7 +58,7 @@ def simulated(model, state, law, time):
     )(model, state)
 
 
-@pytest.mark.whole_run("efforts stay finite, and controllers of whole bodies")
+@pytest.mark.whole_run("computed torque accelerates as asked, also with a joint that mimics, below")
 def test_computed_torque_follows_a_trajectory() -> None:
     """On it to 1e-6; beside it the error decays as the critically damped oscillator's does."""
     model = arm()
@@ -131,7 +131,7 @@ def cartesian(model, state, X, **given):
     )
 
 
-@pytest.mark.whole_run("operational space: accelerations as asked, finite efforts at singularities")
+@pytest.mark.whole_run("operational space accelerates as asked, and admittance settles by its spring, below")
 def test_cartesian_impedance_yields_by_its_stiffness_to_a_push_of_1_newton() -> None:
     """The frame comes to rest where K e balances the push, whatever the posture pulls at."""
     model = arm()
@@ -195,6 +195,7 @@ def test_operational_space_accelerates_as_asked_and_decouples() -> None:
     np.testing.assert_allclose(acceleration(held, v.at[0].set(0.0), jnp.ones(6)), 1.0, atol=1e-8)
 
 
+@pytest.mark.whole_run("accelerations as asked, above, and derivatives of the dynamics in test_dynamics_derivatives.py")
 def test_efforts_stay_finite_at_singularities() -> None:
     """With the arm stretched out efforts and derivatives are finite, and the damping sets in without a jump."""
     model = arm()
@@ -295,7 +296,7 @@ def test_wrong_gains_and_references_are_refused(given, message) -> None:
         controllers.FrameTask("tool", mbjax.RigidTransform(jnp.eye(3), jnp.zeros(3)), axes=(3, 6))
 
 
-@pytest.mark.whole_run("derivatives that are finite at singularities, and those of dynamics they are made of")
+@pytest.mark.whole_run("their values, above, and derivatives of the dynamics, in test_dynamics_derivatives.py")
 def test_derivatives_of_arm_controllers() -> None:
     """By state, gains and all numbers of the model: forward = reverse = differences; in batches too."""
     model = planar()
@@ -323,7 +324,7 @@ def test_derivatives_of_arm_controllers() -> None:
     np.testing.assert_allclose(both[0], efforts(x), rtol=1e-11)
 
 
-@pytest.mark.whole_run("derivatives of another controller that are finite at singularities")
+@pytest.mark.whole_run("derivatives of admittance, below, and of the dynamics, in test_dynamics_derivatives.py")
 def test_derivatives_of_impedance_where_the_frame_moves_in_two_of_six_directions() -> None:
     """By positions, where modes of the inertia are alike: forward = reverse = differences."""
     model = planar()

@@ -122,7 +122,7 @@ def test_states_that_are_not_at_rest_and_continuous_models_are_refused() -> None
         controllers.time_varying_lqr(cart(), mbjax.State(jnp.zeros((5, 2)), jnp.zeros((5, 2))), jnp.zeros((5, 1)), Q, R)
 
 
-@pytest.mark.whole_run("gains beside scipy's, and derivatives of plans' gains in trajectory_optimization")
+@pytest.mark.whole_run("gains beside scipy's, and derivatives of the Riccati solution")
 def test_derivatives_of_the_regulator() -> None:
     """By the masses of the model and the weights."""
     known = cart()  # files are not read in a trace

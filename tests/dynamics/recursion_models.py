@@ -24,7 +24,7 @@ from tests.models import ALL_KINDS, JOINT_CLASSES, SCREW_PITCH, load_robot, rand
 from .test_jacobians import with_elements
 
 CONSTANT = ("planar", "screw", "quaternion_floating", "revolute", "prismatic")  # hinge maps in F
-G1 = pytest.mark.whole_run("a quadruped, and trees of every joint")
+G1 = pytest.mark.whole_run("a tree of every joint, a quadruped in the quick run, or the same with kernels")
 MODELS = {
     "every joint": lambda: random_tree(11, ALL_KINDS).model,
     "constant hinge maps": lambda: random_tree(5, CONSTANT).model,
@@ -36,7 +36,7 @@ MODELS = {
     "humanoid": lambda: load_robot("g1_description/urdf/g1_29dof_rev_1_0.urdf", "floating"),
 }
 LARGE = "humanoid", "many branches of every kind"
-ARM = pytest.mark.whole_run("many branches of hinges, and slides among constant hinge maps")
+ARM = pytest.mark.whole_run("a tree of every joint, and many branches of hinges")
 NAMES = [
     pytest.param(name, marks=[G1] * (name in LARGE) + [ARM] * (name == "one direction a joint")) for name in MODELS
 ]

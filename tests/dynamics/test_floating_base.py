@@ -21,9 +21,10 @@ KINDS = {
 }
 
 
-OTHERS = pytest.mark.whole_run("two bases and an arm")
+OTHERS = pytest.mark.whole_run("a floating quadruped beside Drake's and Pinocchio's, in the quick run")
 
 
+@pytest.mark.whole_run("a floating quadruped beside Drake's and Pinocchio's, in the quick run")
 @pytest.mark.parametrize("kinds", [pytest.param(x, marks=[OTHERS] * (x != "two bases and an arm")) for x in KINDS])
 def test_the_base_as_a_matrix(kinds: str) -> None:
     """Also where some of its velocities are locked, and of another right-hand side with the factor."""

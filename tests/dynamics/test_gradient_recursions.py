@@ -115,7 +115,7 @@ def gradients_of_many(model, q, v, tau, weight):
     return own, jax.grad(at_one, (0, 1))(q[0], v)
 
 
-@pytest.mark.whole_run("gradients by recursion of one world, and dynamics of many")
+@pytest.mark.whole_run("reverse, forward and differences agree, below; batches in tests/execution/test_worlds.py")
 def test_gradients_of_many_worlds() -> None:
     """Each as alone (trimmed: in test_many_worlds.py); of what all share the sum."""
     model, _, _, _, _, weight, _ = case("constant hinge maps")

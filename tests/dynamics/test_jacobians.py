@@ -153,7 +153,7 @@ def test_by_the_tangent_of_q() -> None:
     assert relative_error(M @ got.dtau, np.eye(v.size)) < CLOSE
 
 
-@pytest.mark.whole_run("one world as Pinocchio's, and many worlds as alone in test_recursions.py")
+@pytest.mark.whole_run("one world as Pinocchio's, below; what worlds share, in tests/execution/test_few_worlds.py")
 @pytest.mark.parametrize("shared", ["q", "v"])
 def test_worlds_may_share_arguments(shared: str) -> None:
     model, (q, v, x, held) = with_elements(), sample("elements")

@@ -23,10 +23,10 @@ def dynamics(name: str, model: mbjax.MultibodyModel) -> Callable:
     return lambda *x: function(model, *x, force_elements=True)
 
 
-CONSTANT = pytest.mark.whole_run("every joint")
-INVERSE = pytest.mark.whole_run("forward dynamics of every joint, whose rule it is in")
+CONSTANT = pytest.mark.whole_run("Jacobians equal those of Pinocchio")
+INVERSE = pytest.mark.whole_run("Jacobians equal those of Pinocchio")
 CASES = [
-    pytest.param("quadruped", "forward", marks=pytest.mark.whole_run("every joint")),
+    pytest.param("quadruped", "forward", marks=pytest.mark.whole_run("Jacobians equal those of Pinocchio")),
     pytest.param("quadruped", "inverse", marks=INVERSE),
     ("every joint", "forward"),
     pytest.param("every joint", "inverse", marks=INVERSE),
@@ -62,7 +62,7 @@ def test_jacobians_are_those_of_single_tangents(name: str, direction: str) -> No
     assert not np.isfinite(by_v[0]).any()
 
 
-@pytest.mark.whole_run("double precision")
+@pytest.mark.whole_run("Jacobians equal those of Pinocchio, in double precision")
 def test_in_single_precision() -> None:
     """As exact as one tangent at a time: solved with the factor, not with an inverse of the mass matrix."""
     model = chain(40)
@@ -84,7 +84,7 @@ def test_in_single_precision() -> None:
         assert relative_error(jacobian, expected) < 2.0 * relative_error(alone, expected) + 1e-6
 
 
-@pytest.mark.whole_run("second derivatives of forward dynamics in tests/gradients/test_dynamics_derivatives.py")
+@pytest.mark.whole_run("first derivatives in test_gradient_recursions.py; second ones of solves in test_solvers.py")
 def test_second_derivatives_of_jacobians() -> None:
     """They pass through the whole matrices' plain form."""
     model, q, v, _, tau, *_ = case("quadruped")

@@ -19,7 +19,7 @@ from tests.xla_options import AS_USERS_HAVE_IT
 from .recursion_models import model_of
 
 as_users = functools.partial(jax.jit, compiler_options=AS_USERS_HAVE_IT)
-WHOLE = pytest.mark.whole_run("many worlds as alone, in test_recursions.py")
+WHOLE = pytest.mark.whole_run("neighbours of a bad world, as alone, in tests/execution/test_worlds.py")
 ONE_CHUNK, TWO_CHUNKS = 97, 193  # the second chunk of the latter begins within the first
 # the error of single precision beside double precision of the same numbers, of the largest number of a world
 SINGLE = {"forward": 1e-5, "gradient": 2e-4, "inverse": 2e-6, "its gradient": 1e-4, "mass": 2e-6, "poses": 1e-6}
@@ -105,7 +105,7 @@ def test_each_world_is_as_alone(name: str, worlds: int) -> None:
     assert {k: e for k, e in errors.items() if not e < (1e-11 if "model" in k else 1e-12)} == {}
 
 
-@pytest.mark.whole_run("many worlds as alone, in test_recursions.py, and what stays single, in g53")
+@pytest.mark.whole_run("worlds as alone, in tests/execution/test_worlds.py, and what stays single, in g53")
 @pytest.mark.parametrize("name", ["quadruped", "constant hinge maps", "humanoid"])
 def test_single_precision(name: str) -> None:
     """Of each world, beside double precision of the same numbers."""
@@ -142,7 +142,7 @@ def test_gradients_by_the_model(own_models: bool) -> None:
     assert max(errors.values()) < 1e-11, errors
 
 
-@pytest.mark.whole_run("many worlds as alone, in test_recursions.py, and Jacobians as Pinocchio's")
+@pytest.mark.whole_run("worlds as alone, in tests/execution/test_worlds.py, and Jacobians as Pinocchio's")
 @pytest.mark.parametrize("name", ["quadruped", "every joint"])
 def test_jacobians(name: str) -> None:
     """Whole ones in several chunks, and by fewer tangents than are worth it."""
@@ -165,7 +165,7 @@ def test_jacobians(name: str) -> None:
     assert max(errors.values()) < 1e-11, errors
 
 
-@pytest.mark.whole_run("many worlds as alone, in test_recursions.py; NaN in drops, in tests/contact/test_drops.py")
+@pytest.mark.whole_run("the same in tests/execution/test_worlds.py; NaN in drops, in tests/contact/test_drops.py")
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_bad_world_stays_alone(bad: float, request: pytest.FixtureRequest) -> None:
     """To the last bit, whether q, v or (whole run) a mass is bad, in worlds that two chunks compute as well."""

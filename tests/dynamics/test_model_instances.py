@@ -107,6 +107,7 @@ def drake_quantities(twin, q, v, sets):
     return vdot, result
 
 
+@pytest.mark.whole_run("those of all bodies in test_against_drake_and_pinocchio.py, in the quick run")
 def test_equals_drake(record_property, request):
     """Trimmed: of two instances of which one is named twice; of all of them in test_against_drake_and_pinocchio.py."""
     twin, sets = every_element(), ("repeated",) if request.config.getoption("--trimmed") else tuple(SETS)
@@ -123,7 +124,7 @@ def test_equals_drake(record_property, request):
         assert np.max(list(errors.values())) <= TOLERANCE, {k: e for k, e in errors.items() if not e <= TOLERANCE}
 
 
-@pytest.mark.whole_run("derivatives of motions, inertias and momentum one by one, and these values against Drake's")
+@pytest.mark.whole_run("rates of poses and velocities in test_configuration.py, momentum in test_identities.py")
 def test_derivatives():
     """Of what has no rule of its own elsewhere, with respect to the configuration, v and vdot, on two joints."""
     model = random_tree(5, ("revolute",)).model

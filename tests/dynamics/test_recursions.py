@@ -56,9 +56,10 @@ def test_recursions_at_positions_alone(name: str) -> None:
     np.linalg.cholesky(M)
 
 
-IN_CHUNKS = "every joint"
+IN_CHUNKS = "neighbours of a bad world, as alone, in tests/execution/test_worlds.py"
 
 
+@pytest.mark.whole_run("neighbours of a bad world, and batches of batches, as alone, in tests/execution/test_worlds.py")
 @pytest.mark.parametrize(
     "name", left_out(IN_CHUNKS, "constant hinge maps", "gravity on some bodies", "many branches", "quadruped")
 )
@@ -178,7 +179,7 @@ def test_trees_of_one_kind(kind: str) -> None:
     assert largest_error(((R_WB.reshape(-1, 3, 3), p_WB), M), ways["sums"]) < 1e-12
 
 
-@pytest.mark.whole_run("each case with kernels")
+@pytest.mark.whole_run("recursions give what sums give, with kernels, above")
 def test_sums_where_there_are_no_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on other devices: public functions with forces and without, their gradients, and of worlds, to rounding."""
     model, q, v, _, tau, weight, _ = case("constant hinge maps")
@@ -230,6 +231,7 @@ class Heavier(mbjax.AbstractForceElement):
         return jnp.zeros((), model.dtype)
 
 
+@pytest.mark.whole_run("a force of one's own in test_signed_distances.py, and shared placements in test_worlds.py")
 def test_force_elements_may_change_the_model() -> None:
     """What follows from a model alone is not that of another one, within a function of the user's either."""
     model, q, v, vdot, *_ = case("constant hinge maps")
@@ -244,6 +246,7 @@ def test_force_elements_may_change_the_model() -> None:
     assert relative_error(found, mbjax.gravity_generalized_forces(heavier, q)) < 1e-12
 
 
+@pytest.mark.whole_run("matrices of steps that are solved, in tests/contact/test_newton_matrix.py")
 def test_solving_again_with_the_factor() -> None:
     """By recursion and by the rolled loops of arrays, of one world and under `vmap`."""
     model, q, v, _, tau, weight, _ = case("quadruped")

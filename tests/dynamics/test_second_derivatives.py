@@ -40,7 +40,7 @@ def hessians_along(model, q, weights, x, direction):
     return jax.jvp(lambda x: both_gradients(model, q, weights, x), (x,), (direction,))[1]
 
 
-@pytest.mark.whole_run("second derivatives of forward dynamics in tests/gradients/test_dynamics_derivatives.py")
+@pytest.mark.whole_run("first derivatives in test_gradient_recursions.py; second ones of solves in test_solvers.py")
 @pytest.mark.parametrize("name", MODELS)
 def test_hessians_along_directions(name: str):
     """With respect to q, v, tau and vdot in random directions, so that every entry counts."""

@@ -101,6 +101,7 @@ HANGING = """<mujoco><worldbody><body><freejoint/><geom size="0.1"/>
 <body pos="0 0 1"><joint type="ball"/><geom size="0.1" pos="0 0 0.3"/></body></body></worldbody></mujoco>"""
 
 
+@pytest.mark.whole_run("the same of MuJoCo's states, in tests/formats/test_mjcf_against_mujoco.py")
 def test_gradients_and_batches_go_through():
     model = load(HANGING)
     names = [joint.name for joint in model.layout.joints if joint.num_velocities]

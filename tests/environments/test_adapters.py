@@ -133,6 +133,7 @@ def test_gymnasium_worlds() -> None:
         np.testing.assert_array_equal(first, again)
 
 
+@pytest.mark.whole_run("worlds of Gymnasium, above")
 def test_gymnasium_makes_tasks_by_name() -> None:
     """One world with Gymnasium's own checks and time limit, and many in one program; options go to the task.
 

@@ -220,6 +220,7 @@ def test_commands_follow_one_another_as_in_playground() -> None:
 LEGS = {"left": (0.0, 0.1), "right": (0.0, -0.1)}
 
 
+@pytest.mark.whole_run("those of a quadruped, above, and heights of a phase, below")
 def test_the_bipeds_observations_and_rewards() -> None:
     weights = {
         "tracking_lin_vel": 1.0, "tracking_ang_vel": 0.5, "ang_vel_xy": -0.15, "orientation": -1.0, "torques": -1e-4,

@@ -52,6 +52,7 @@ def test_encoders_an_inertial_unit_and_contact_at_rest() -> None:
         contact_forces(model, outputs, ["bal"])
 
 
+@pytest.mark.whole_run("an inertial unit at rest, above, and frames that move as MuJoCo says, in test_playground.py")
 def test_an_inertial_unit_beside_a_bodys_origin_reads_what_mujocos_does() -> None:
     """Gyroscope and accelerometer at a site that is turned and off the axes of two joints."""
     text = """

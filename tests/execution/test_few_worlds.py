@@ -77,7 +77,7 @@ def test_dynamics_and_derivatives_by_what_worlds_share_and_own(monkeypatch) -> N
     assert kernels.count(KERNEL) < chunk.count(KERNEL) / 2  # in a chunk, each scan of the tree is one
 
 
-@pytest.mark.whole_run("dynamics of few worlds, above, and g51, a bad world among saturated ones")
+@pytest.mark.whole_run("dynamics of few worlds, above, and a bad world that stays alone, in test_worlds.py")
 def test_a_step_with_contact_and_a_bad_world(monkeypatch) -> None:
     """A ball that rolls and one that falls, with what their searches found; a world of NaN stays alone."""
     plant = mbjax.MultibodyPlant(0.01)

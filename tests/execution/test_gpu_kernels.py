@@ -119,7 +119,7 @@ CASES = [
     ("forward dynamics", tree, 70),
     *(
         pytest.param(
-            *case, marks=pytest.mark.whole_run("forward dynamics by the same scans; a gradient's kernels below")
+            *case, marks=pytest.mark.whole_run("forward dynamics by the same scans, and that poses get a kernel, below")
         )
         for case in (
             ("gradient", walker, 40),
@@ -189,7 +189,8 @@ TRIMMED = {
     "forward dynamics": OF_A_TREE,
     "inverse dynamics": OF_A_TREE,
     "mass matrix": OF_A_TREE,
-    "gradient": pytest.mark.whole_run("gradient by the model"),
+    "gradient": pytest.mark.whole_run("forward dynamics, below; gradients lower in test_other_devices.py"),
+    "gradient by the model": pytest.mark.whole_run("forward dynamics, below; gradients lower in test_other_devices.py"),
 }
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import jax
+import pytest
 
 import mbjax
 from tests.gradients.checks import WHOLE_RUN
@@ -31,6 +32,7 @@ print(found.count("cache_hits"), found.count("cache_misses"))
 """
 
 
+@pytest.mark.whole_run("the folder and the settings that JAX is given, below")
 def test_the_next_process_finds_a_program(tmp_path) -> None:
     """Dynamics are lowered to the same text in each process, whatever the order of its sets.
 

@@ -182,7 +182,11 @@ def squared_and_turned(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 @pytest.mark.parametrize(
-    "holds", [True, pytest.param(False, marks=pytest.mark.whole_run("worlds where it does not hold"))]
+    "holds",
+    [
+        pytest.param(True, marks=pytest.mark.whole_run("contacts that begin or not, in test_dynamics_of_problems.py")),
+        pytest.param(False, marks=pytest.mark.whole_run("contacts that begin or not, in test_dynamics_of_problems")),
+    ],
 )
 def test_a_branch_within_a_kernel_is_a_branch_with_its_derivatives(holds: bool) -> None:
     x, y, otherwise = jnp.array([0.3, -0.7]), jnp.array([1.1, 0.4]), (jnp.array([2.0, 3.0]), jnp.array(4.0))

@@ -104,7 +104,7 @@ CASES = {
 
 LEFT_TO_THE_WHOLE_RUN = {
     "functions": "gradients of rollouts",
-    "limits": "gradients of rollouts, and limits of worlds on one device in tests/simulation",
+    "limits": "gradients of rollouts, and limits of joints in tests/contact/test_closed_forms.py",
     "shares that are not equal, and an explicit mesh": "equal shares",
 }
 

@@ -51,7 +51,7 @@ FUNCTIONS = {
 }
 ALONE = {name: compiled(function) for name, function in FUNCTIONS.items()}
 TOGETHER = {name: compiled(jax.vmap(function, (None, 0, 0, 0))) for name, function in FUNCTIONS.items()}
-OF_INVERSE = pytest.mark.whole_run("inverse dynamics, of the same arguments")
+OF_INVERSE = pytest.mark.whole_run("gradients by what few worlds share and own, in test_few_worlds.py")
 
 
 def trees_differ_by(a, b) -> float:
@@ -74,7 +74,7 @@ def test_each_world_is_as_alone(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["inverse dynamics", *(pytest.param(n, marks=OF_INVERSE) for n in ("forward dynamics", "poses"))]
 )
-@pytest.mark.whole_run("gradients by models that differ; what worlds share, in test_recursions_of_own_models.py")
+@pytest.mark.whole_run("gradients by what few worlds share and own, in test_few_worlds.py")
 def test_gradients_of_shared_and_own_arguments(name: str) -> None:
     q, v, tau = samples()
     weights = jnp.cos(jnp.arange(WORLDS * 1.0))

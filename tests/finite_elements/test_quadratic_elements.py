@@ -71,8 +71,11 @@ def energy_at(mesh: MeshStructure, X: Any, x: Any, R: Any = None) -> Any:
 @pytest.mark.parametrize(
     "law",
     [
-        "linear_corotated",
-        pytest.param("stable_neo_hookean", marks=pytest.mark.whole_run("the other law stands for it")),
+        pytest.param(
+            "linear_corotated",
+            marks=pytest.mark.whole_run("forces as derivatives, below, and a bent bar in test_quadratic_bodies.py"),
+        ),
+        pytest.param("stable_neo_hookean", marks=pytest.mark.whole_run("forces as derivatives, below")),
     ],
 )
 def test_an_even_strain_gives_the_same_stress_everywhere_and_no_force_inside(law: str) -> None:
@@ -130,6 +133,7 @@ def test_a_rotation_gives_no_force_and_forces_and_stiffness_are_derivatives(law:
         np.testing.assert_allclose(product, (ahead - behind) / (2 * h), atol=1e-9)
 
 
+@pytest.mark.whole_run("quadratic bodies alone, above, and sums of linear elements in test_layers_and_factors.py")
 def test_linear_and_quadratic_bodies_of_one_mesh_are_as_each_alone() -> None:
     """Three bodies, two of them of one kind with another between, of two laws. Trimmed: the first is not compared."""
     cube = box_mesh((1, 1, 1), (0.1, 0.1, 0.1))

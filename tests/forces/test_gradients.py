@@ -133,6 +133,7 @@ def check_batch(elements, rows, scale: float = 1.0) -> np.ndarray:
     return np.asarray(reverse)
 
 
+@pytest.mark.whole_run("derivatives elsewhere, above, and points that coincide in tests/constraints/test_kinds.py")
 def test_G40_spring_of_zero_length_is_linear_where_its_points_meet():
     """Without free length the force is k times the vector; its derivatives at 0 and 1e-9 say so, in one batch."""
     rows = [at(p=p) for p in np.array([[0, 0, 0], [1e-9, 0, 0], [0, -2e-7, 1e-7], [0.3, 0.1, -0.2]])]
@@ -145,6 +146,7 @@ def test_G40_spring_of_zero_length_is_linear_where_its_points_meet():
         np.testing.assert_allclose(jax.jit(hessian)(jnp.zeros(3)), 30.0 * np.eye(3), atol=1e-9)
 
 
+@pytest.mark.whole_run("derivatives elsewhere, above, and points that coincide in tests/constraints/test_kinds.py")
 def test_G40_spring_with_free_length_is_finite_where_its_points_meet():
     """No direction, so no push and no damping: force 0, every derivative finite, as the row beside it says true."""
     rows = batch([at(v=(1.0, -2.0, 3.0)), at(p=(0.2, 0.1, 0.0), v=(1.0, -2.0, 3.0))])
@@ -160,6 +162,7 @@ def test_G40_spring_with_free_length_is_finite_where_its_points_meet():
     assert np.isfinite(derivatives).all()
 
 
+@pytest.mark.whole_run("derivatives elsewhere, above, and pitch of a quarter turn in tests/spatial/test_rotation.py")
 def test_G05_bushing_up_to_gimbal_lock():
     """At aligned frames, at 89 degrees of pitch and elsewhere; NaN at gimbal lock, unless no torque is there."""
     moving = {"p": (0.1, 0.2, -0.3), "w": (0.3, -0.2, 0.5), "v": (1.0, 2.0, 3.0)}
@@ -175,6 +178,7 @@ def test_G05_bushing_up_to_gimbal_lock():
     check_batch(only(2, ball_and_socket), [at(rpy, **moving) for rpy in angles] + locked)
 
 
+@pytest.mark.whole_run("derivatives elsewhere, above, and forces of bushings beside Drake in test_against_drake.py")
 def test_bushing_at_coincident_aligned_frames():
     """Where all six displacements vanish: six springs and dampers, one along each."""
     k012, d012, kxyz, dxyz = map(np.array, BUSHING_CONSTANTS)

@@ -140,6 +140,7 @@ def test_every_element(whole):
     assert ours.instance_names[2:] == ["hand", "hand::left", "hand::right", "hand::arm", "table", "lamp"]
 
 
+@pytest.mark.whole_run("numbers of every element, above, and motion beside Drake in tests/dynamics and tests/forces")
 def test_motion(whole):
     """Poses, M, and the forces of motion, gravity and springs at a state without zeros."""
     ours, theirs, _ = whole

@@ -173,6 +173,7 @@ def motion(model):
     return mbjax.mass_matrix(model, q), mbjax.forward_dynamics(model, q, v, jnp.ones_like(v), force_elements=True)
 
 
+@pytest.mark.whole_run("wrong counts are refused, above, and what overflows, below")
 def test_no_absurd_number_gets_through_without_a_word():
     """One number of a small file changed at a time: refused by name and place, or reported, or nothing to report."""
     random, places = np.random.default_rng(12), list(NUMBER.finditer(ALL_KINDS))

@@ -202,7 +202,7 @@ def test_depth_of_hulls_is_that_of_their_minkowski_difference() -> None:
     assert (moves | (w.valid != nudged.valid).any(axis=1)).sum() <= 1
 
 
-@pytest.mark.whole_run("the first derivatives, of normals too")
+@pytest.mark.whole_run("second derivatives of an ellipsoid's distance in test_signed_distance_gradients.py")
 def test_second_derivatives_of_the_distance(kinds: tuple[str, str]) -> None:
     """With respect to the pose: the differences of the gradient."""
     function = pair_function(*kinds)[0].function

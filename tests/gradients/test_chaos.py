@@ -13,7 +13,7 @@ HORIZONS = np.array([10, 30, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000])
 OBSERVABLE = 1e8  # growth beyond which differences in double precision say nothing
 
 
-@pytest.mark.whole_run("gradients of a hundred steps, G32 in test_pitfalls")
+@pytest.mark.whole_run("derivatives of a step, and a rollout's gradient in docs/usage/first_gradient.md")
 def test_g37_gradients_follow_differences_until_growth_hides_them(record_property) -> None:
     """An undamped double pendulum thrown from near the top, 10 s: forward = reverse = differences while growth < 1e8.
 

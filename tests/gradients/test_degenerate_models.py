@@ -104,7 +104,7 @@ def test_g44_degenerate_inertias_below_hinges() -> None:
     assert np.abs(result.reverse).max() > 1e-4
 
 
-@pytest.mark.whole_run("a chain of fifty in test_pitfalls")
+@pytest.mark.whole_run("free bodies in one batch, above; many branches in tests/dynamics/test_recursions.py")
 def test_g49_fifty_branches_are_fifty_single_bodies() -> None:
     one, many = hinges(BOX), hinges(*[BOX] * 50, in_chain=False, offset=0.0)
     q, v = jnp.asarray(np.random.default_rng(2).normal(size=(2, 50)))
@@ -120,7 +120,7 @@ def test_g49_fifty_branches_are_fifty_single_bodies() -> None:
     np.testing.assert_allclose(together, 0.0, rtol=0, atol=1e-12)
 
 
-@pytest.mark.whole_run("massless and tiny links")
+@pytest.mark.whole_run("models without a degree of freedom, G49 in test_pitfalls.py")
 def test_g49_gradients_where_nothing_moves(request: pytest.FixtureRequest) -> None:
     """A body welded to the world, through a rollout and the dynamics of no coordinates.
 

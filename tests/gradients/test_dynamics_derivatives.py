@@ -60,7 +60,7 @@ def test_inverse_and_forward_dynamics(name: str, request: pytest.FixtureRequest)
         compare(Gradients(result.forward[:, block], result.reverse[:, block], result.differences[:, block], names))
 
 
-@pytest.mark.whole_run("Pinocchio's derivatives, and those along q̇ = N(q) v, in tests/dynamics/test_jacobians.py")
+@pytest.mark.whole_run("Pinocchio's derivatives, in tests/dynamics/test_jacobians.py")
 def test_forward_derivative_is_minus_inverse_mass_matrix_times_inverse_derivative() -> None:
     model = random_tree(11, ALL_KINDS).model
     q, v, tau = state_of(model)
@@ -72,7 +72,7 @@ def test_forward_derivative_is_minus_inverse_mass_matrix_times_inverse_derivativ
     assert relative_error(by_tau @ M, np.eye(v.size)) < 1e-10
 
 
-HESSIAN = "the Hessian of a step in test_transformations.py, both orders in tests/dynamics/test_gradient_recursions.py"
+HESSIAN = "first derivatives in test_gradient_recursions.py; second ones of solves in test_solvers.py"
 
 
 @pytest.mark.whole_run(HESSIAN)

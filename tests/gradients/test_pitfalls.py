@@ -147,6 +147,7 @@ def test_G17_damping_has_a_gradient_in_the_implicit_and_in_the_explicit_law() ->
     assert (np.abs(result.reverse).max(axis=0) > 0.0).all()
 
 
+@pytest.mark.whole_run("derivatives of a step of free bodies, in test_degenerate_models.py")
 def test_G32_free_fall_and_G33_no_spurious_rotation() -> None:
     """100 steps: dz/dz0 = 1, dz/dv0 = T, and falling does not depend on spinning; the body never starts to spin."""
     model = free_body()
@@ -193,7 +194,7 @@ def test_G34_cart_pole_in_single_precision_and_G36_gradients_that_repeat() -> No
     assert relative_error(single(u), plain) < 1e-3
 
 
-@pytest.mark.whole_run("gradients of a hundred steps of a fall, G32 above")
+@pytest.mark.whole_run("derivatives of a step, and a rollout's gradient in docs/usage/first_gradient.md")
 def test_G37_chaos_grows_as_it_does_in_the_system_itself() -> None:
     """Undamped double pendulum: reverse mode follows finite differences until the growth makes those useless."""
     model = mbjax.load(mbjax.reference_models.path("acrobot"), time_step=0.005)
@@ -317,7 +318,7 @@ def test_G49_sizes_and_G50_every_transformation(name: str) -> None:
         assert np.isfinite(hessian).all()
 
 
-@pytest.mark.whole_run("g51 of a saturated step, in test_transformations")
+@pytest.mark.whole_run("a bad world stays alone, in tests/execution/test_worlds.py")
 def test_G51_a_nan_world_stays_alone() -> None:
     model = mbjax.load(mbjax.reference_models.path("quadruped"), time_step=DT)
     states = jax.vmap(lambda k: mbjax.random_state(model, k))(jax.random.split(jax.random.key(0), 64))

@@ -47,7 +47,7 @@ def controlled_step(model: mbjax.MultibodyModel, qv: jax.Array) -> jax.Array:
     return jnp.concatenate([after.q, after.v, outputs.net_actuation])
 
 
-@pytest.mark.whole_run("every leaf of a saturated step, a bad world beside it, one compilation")
+@pytest.mark.whole_run("every leaf of a saturated step in test_leaf_coverage.py, and one compilation, in G54")
 def test_g50_every_transformation_of_a_saturated_step() -> None:
     """Forward, reverse, jvp, vjp, linearize and Hessian, and inside scan and cond, where the branch is taken or not."""
     x, dx = jnp.array([0.3, -0.2, 0.5, 0.1]), jnp.array([0.2, 0.1, -0.3, 0.4])
@@ -85,6 +85,7 @@ def test_g50_every_transformation_of_a_saturated_step() -> None:
     assert relative_error(got["hessian"], differences) < 1e-6
 
 
+@pytest.mark.whole_run("a bad world stays alone, in tests/execution/test_worlds.py")
 def test_g51_a_nan_world_in_a_saturated_batch() -> None:
     """The search for saturated actuators runs on until its rounds end: 63 neighbours keep the same bits."""
     model = saturating_arm()
@@ -283,6 +284,7 @@ def without_check(function: Callable) -> Callable:
     return function.__wrapped__ if code is not None and code.co_qualname.startswith("takes_model_first") else function
 
 
+@pytest.mark.whole_run("one compilation from the first state on, G54 in test_pitfalls.py")
 def test_outside_jit_the_first_call_compiles_one_program_and_the_second_none(request: pytest.FixtureRequest) -> None:
     """Of every function of the state; trimmed: of those with a loop of each kind."""
     model = saturating_arm(free_body=True)
@@ -311,7 +313,7 @@ def test_outside_jit_the_first_call_compiles_one_program_and_the_second_none(req
     assert not wrong, f"programs at the first and at the second call: {wrong}"
 
 
-@pytest.mark.whole_run("one program for all numbers of a rollout, and a second call outside jit, above")
+@pytest.mark.whole_run("one program for all numbers of a rollout, in tests/simulation/test_rollout.py")
 def test_new_numbers_outside_jit_compile_nothing(request: pytest.FixtureRequest) -> None:
     """Of the model, the state and forces, lists of them too, and of their transformations.
 

@@ -54,6 +54,7 @@ def test_states_by_name_with_units() -> None:
     assert repr(mbjax.describe(model, start(model))) == text
 
 
+@pytest.mark.whole_run("states by name, above")
 def test_outputs_and_contacts_by_name() -> None:
     """The numbers are those of the records; contacts that have no force are not listed."""
     model = sledge()
@@ -79,7 +80,7 @@ def test_outputs_and_contacts_by_name() -> None:
         assert len(repr(record)) < 1000
 
 
-@pytest.mark.whole_run("states, outputs and contacts of one world, above")
+@pytest.mark.whole_run("states by name, above; worlds, times and tracers in test_deformable_description.py")
 def test_trajectories_worlds_and_traced_numbers() -> None:
     model = sledge()
     trajectory = compiled(lambda model, state: mbjax.rollout(model, state, None, 3))(model, start(model))

@@ -55,7 +55,7 @@ def test_a_few_updates_change_the_policy_and_a_stopped_run_goes_on(tmp_path) -> 
     assert any(bool(jnp.any(x)) for x in jax.tree.leaves(eqx.filter(learner.actor_memory, eqx.is_array)))
 
 
-@pytest.mark.whole_run("the same learner with one robot, and randomised models by themselves")
+@pytest.mark.whole_run("randomised models in tests/randomization, and parts of the learner, below")
 def test_each_world_may_have_a_robot_of_its_own() -> None:
     """Under the same noise and from the same starts carts that are three to five times as heavy are slower."""
     episodes = Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=20)
@@ -78,7 +78,7 @@ def test_each_world_may_have_a_robot_of_its_own() -> None:
     assert np.ptp(ends[1] / ends[0]) > 0.01, "each has a mass of its own"
 
 
-@pytest.mark.whole_run("the episodes' own gradients, and updates above: this compiles for half a minute")
+@pytest.mark.whole_run("the environments' own gradients, and that they fade, below: it compiles for half a minute")
 def test_each_action_has_the_gradient_of_its_own_mixed_return() -> None:
     """For every step of a horizon, in which one world is cut off by its time limit: written out from that step on."""
     episodes = Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=20)

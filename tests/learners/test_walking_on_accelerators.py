@@ -6,7 +6,7 @@ import pytest
 from benchmarks import gpu_walking
 
 
-@pytest.mark.whole_run("the short mode of the notebook that trains a quadruped, and settings below")
+@pytest.mark.whole_run("its settings, below, and brax's wrappers in tests/environments/test_adapters.py")
 def test_the_script_trains_and_tells(tmp_path, capsys: pytest.CaptureFixture) -> None:
     policy = tmp_path / "walk.npz"
     small = {"worlds": 8, "unrolls": 8, "steps": 128, "rows": 1, "commands": 2, "seconds": 1.6, "policy": policy}

@@ -24,7 +24,7 @@ def given_forces(model: mbjax.MultibodyModel) -> mbjax.MultibodyForces:
     return mbjax.MultibodyForces(jnp.zeros(model.num_velocities), jnp.asarray(body))
 
 
-@pytest.mark.whole_run("derivatives of forward dynamics of a chain, and inverse dynamics")
+@pytest.mark.whole_run("Panda equals Pinocchio's mimic, below; derivatives in test_dynamics_derivatives.py")
 def test_forward_dynamics_and_its_derivatives_are_those_of_the_reduced_equation() -> None:
     """(EᵀME) vdot = tau - Eᵀ bias, and -(EᵀME)⁻¹ Eᵀ times the free model's derivatives of inverse dynamics times E."""
     E_q, c, E = maps()
@@ -92,7 +92,7 @@ def impulses_and_projection(model, cset, q, v):
     return torques.vdot, impulses.v, impulses.impulse[:4], *nearly
 
 
-@pytest.mark.whole_run("constrained forward dynamics")
+@pytest.mark.whole_run("velocities that keep the loop, below, and the balance of forces in a step")
 def test_impulses_projection_and_constrained_inverse_dynamics_are_those_with_couplers() -> None:
     E_q, c, E = maps()
     (q, v), ours, free = state(), make_model("mimic"), make_model("free")
@@ -235,7 +235,7 @@ def at_start(model: mbjax.MultibodyModel) -> mbjax.State:
     return mbjax.State(q[: model.num_positions], v[: model.num_velocities], jnp.zeros(()))
 
 
-AT_ZERO = "derivatives of forward dynamics at zero, below; friction at rest in tests/simulation/test_joint_friction.py"
+AT_ZERO = "the balance of forces in a step, above; a pendulum that holds in tests/simulation/test_joint_friction.py"
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -274,7 +274,7 @@ def test_rollout_is_that_with_couplers(target: float) -> None:
     assert abs(ours.q[-1, 1] - min(target, 0.04)) < 3e-3
 
 
-@pytest.mark.whole_run("the gradient of a step")
+@pytest.mark.whole_run("the balance of forces in a step")
 def test_a_long_rollouts_gradient_by_multiplier_and_offset() -> None:
     """Reverse mode through 1000 steps beside central differences, and forward mode."""
     model = gripper("eliminate", 2e-4)
@@ -323,7 +323,7 @@ NUMBERS = jnp.array([1.5, -0.7, 0.1, 0.05])
 OWN_LEAVES = ("joint_damping", "joint_friction", "rotor_inertia", "effort_limit", "position_upper_limits")
 
 
-@pytest.mark.whole_run("that of forward dynamics")
+@pytest.mark.whole_run("the balance of forces in a step")
 def test_gradient_of_a_step_by_numbers_of_mimics() -> None:
     """Multipliers and offsets, and what the joints that mimic have of their own."""
 
@@ -364,7 +364,7 @@ def test_derivatives_of_forward_dynamics() -> None:
     assert error < 1e-12
 
 
-@pytest.mark.whole_run("first derivatives, and second ones of trees")
+@pytest.mark.whole_run("Panda equals Pinocchio's mimic")
 def test_second_derivatives_of_forward_dynamics() -> None:
     def gradient(x: jax.Array) -> jax.Array:
         def weighed(x: jax.Array) -> jax.Array:
@@ -376,7 +376,7 @@ def test_second_derivatives_of_forward_dynamics() -> None:
     check_gradients(gradient, jnp.array([1.5, 0.1, 0.3, 0.2, 0.5, 0.4]), step=1e-4, scale=1e-3)
 
 
-@pytest.mark.whole_run("models that differ, in tests/test_worlds.py")
+@pytest.mark.whole_run("models that differ, in tests/execution/test_worlds.py")
 def test_worlds_with_multipliers_of_their_own() -> None:
     """Each is as alone, and new numbers need no new program."""
     worlds = NUMBERS * (1.0 + 0.1 * jnp.arange(5.0))[:, None]
@@ -414,7 +414,7 @@ def test_panda_equals_pinocchios_mimic() -> None:
     assert max(errors) < 1e-12
 
 
-@pytest.mark.whole_run("the gripper")
+@pytest.mark.whole_run("Panda equals Pinocchio's mimic, and forces of a step are in balance, above")
 def test_panda_moves_as_with_coupled_fingers() -> None:
     """200 steps, with the limits of the fingers."""
 

@@ -200,7 +200,7 @@ def test_every_function_refuses_a_batch_of_models(model) -> None:
 
 
 def test_names_are_static_arguments_of_jit(model) -> None:
-    """As docs/conventions.md says: JAX itself refuses text as a traced argument."""
+    """As docs/usage/conventions.md says: JAX itself refuses text as a traced argument."""
     by_name = jax.jit(mbjax.set_mass, static_argnames="body")
     assert by_name(model, "b1", 2.5).parameters.body_mass[1] == 2.5
 

@@ -43,6 +43,7 @@ def test_there_and_back(model, spec) -> None:
     assert {x.dtype for x in jax.tree.leaves(parameters.constrained(single, numbers_f32))} == {np.dtype(np.float32)}
 
 
+@pytest.mark.whole_run("there and back, above; extreme numbers in tests/system_identification/test_parameters.py")
 def test_any_numbers_are_possible(model, spec) -> None:
     """Far away too, world by world: nothing is negative, crossed or impossible, and only what was chosen has moved."""
     numbers = parameters.unconstrained(model, spec)

@@ -26,6 +26,7 @@ def test_point_mass_at_the_origin_resists_no_hinge():
         chain_of(point).finalize()
 
 
+@pytest.mark.whole_run("massless and tiny links among the pitfalls")
 @pytest.mark.parametrize("mass", [0.0, 1e-9])
 def test_massless_middle_link_works_as_in_drake(mass):
     middle = inertia(mass) if mass else None

@@ -17,6 +17,7 @@ Q = mbjax.random_state_within_limits(ARM, jax.random.key(3)).q
 V = jnp.array([0.1, -0.2, 0.3, 0.2, 0.1, -0.1])
 
 
+@pytest.mark.whole_run("the least velocity within limits, below")
 def test_it_is_the_least_velocity_and_decreases_positions_at_the_gain() -> None:
     v = mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", V), damping=1e-6)
     J = np.asarray(mbjax.jacobian_spatial_velocity(ARM, Q, "tool", jnp.zeros(3), "world", "world"))

@@ -94,6 +94,7 @@ def test_a_limit_that_keeps_the_goal_away_is_named() -> None:
     np.testing.assert_allclose(found.residuals["posture"], np.where(np.arange(7) == 3, -0.4, 0.0), atol=1e-8)
 
 
+@pytest.mark.whole_run("what is out of reach is said to be, and a limit that keeps a goal away is named, above")
 def test_goals_that_contradict_each_other_are_named() -> None:
     """Whole run: also where some of them, or all, are constraints."""
     p = X_WT.translation
@@ -141,6 +142,7 @@ def two_link() -> mbjax.MultibodyModel:
     return plant.finalize()
 
 
+@pytest.mark.whole_run("a hard priority beside Drake, in test_robots_and_trees.py")
 def test_hard_priorities_bounds_and_locked_joints_hold_exactly() -> None:
     model = mbjax.lock_joint(ARM, "upper_arm_roll")
     low = X_WT.translation - jnp.array([0.02, 0.05, 0.1])

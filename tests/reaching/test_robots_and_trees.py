@@ -28,7 +28,7 @@ def tree() -> mbjax.MultibodyModel:
     return model
 
 
-@pytest.mark.whole_run("random poses of an arm are reached within limits; coupled joints, below")
+@pytest.mark.whole_run("random poses of an arm, in test_inverse_kinematics.py, and coupled joints, below")
 def test_every_kind_of_joint_moves_and_keeps_its_limits(tree: mbjax.MultibodyModel) -> None:
     bodies = [f"body{i}" for i in range(len(JOINT_CLASSES) + 1)]
     truth = mbjax.random_state_within_limits(tree, jax.random.key(1)).q
@@ -44,7 +44,7 @@ def test_every_kind_of_joint_moves_and_keeps_its_limits(tree: mbjax.MultibodyMod
         np.testing.assert_allclose(reached.rotation, X_WB.rotation, atol=1e-7)
 
 
-@pytest.mark.whole_run("derivatives are those of differences")
+@pytest.mark.whole_run("derivatives of a compromise of such goals, in test_solution_derivative.py")
 def test_jacobians_in_closed_form_are_those_of_differentiation() -> None:
     from mbjax.kinematics import calc_position_kinematics
     from mbjax.reaching.residual_rows import rows_by_differentiation, rows_of
@@ -81,7 +81,7 @@ def test_jacobians_in_closed_form_are_those_of_differentiation() -> None:
     assert start == len(differentiated[0])
 
 
-@pytest.mark.whole_run("random poses are reached; derivatives under constraints")
+@pytest.mark.whole_run("random poses in test_inverse_kinematics.py, and a hard priority beside Drake, below")
 def test_a_humanoid_reaches_with_its_feet_on_the_ground_and_its_mass_above_them() -> None:
     model = load_robot("g1_description/urdf/g1_29dof_rev_1_0.urdf", "floating")
     q = jnp.asarray(model.parameters.default_positions)

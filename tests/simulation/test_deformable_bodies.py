@@ -214,7 +214,7 @@ class DrakePlant:
         return self.plant.GetPositions(self.context)
 
 
-@pytest.mark.whole_run("the same of quadratic elements, and momenta and energies of motions that are known")
+@pytest.mark.whole_run("momenta of motions that are known, below, and blocks that fall as in Drake")
 def test_free_bodies_keep_their_momenta_and_fall() -> None:
     """Two bodies in one plant, of different laws, without damping by mass, one without gravity."""
     plant = mbjax.MultibodyPlant(DT)
@@ -240,7 +240,7 @@ def at_height(z: float) -> mbjax.RigidTransform:
     return mbjax.RigidTransform(jnp.eye(3), jnp.array([0.0, 0.0, z]))
 
 
-@pytest.mark.whole_run("batches of two bodies that touch")
+@pytest.mark.whole_run("single worlds as in Drake, above; broken ones in tests/contact/test_drops.py")
 def test_batches_equal_single_worlds_and_a_bad_world_harms_no_other() -> None:
     model = held_bar(foam("neo_hookean"), (1, 1, 1)).finalize()
     states = [moving_state(model, seed=seed) for seed in range(3)]
@@ -354,6 +354,7 @@ def test_nodes_held_twice_and_states_that_do_not_fit_are_refused() -> None:
             call()
 
 
+@pytest.mark.whole_run("one that is off touches nothing, in test_contact_between_deformables.py")
 def test_a_disabled_body_stays_and_acts_on_nothing() -> None:
     model = swinging_plant().finalize()
     state = mbjax.default_state(model)

@@ -320,7 +320,7 @@ def test_a_block_at_rest_takes_few_iterations_and_points_without_slots_are_count
     assert bool(jnp.all(jnp.isfinite(fewer.force)))
 
 
-@pytest.mark.whole_run("batches of two bodies that touch")
+@pytest.mark.whole_run("single worlds that fall as in Drake; broken ones in tests/contact/test_drops.py")
 def test_batches_with_contact_equal_single_worlds_and_a_bad_world_harms_no_other() -> None:
     model, state = block_and_ball("sap", 0.5)
     state = mbjax.rollout(model, state, num_steps=20).final_state

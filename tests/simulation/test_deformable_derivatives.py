@@ -105,7 +105,7 @@ def test_derivatives_through_nodes_fixed_to_a_moving_body() -> None:
     check(loss, (numbers_of(model), state.nodes, state.q + 0.1, state.v + 0.3), 1e-6)
 
 
-@pytest.mark.whole_run("first derivatives of a step of two bodies that touch, and of a rest state")
+@pytest.mark.whole_run("first derivatives of a step of two bodies that touch")
 @pytest.mark.parametrize("law", ["corotated", "neo_hookean"])
 def test_hessian_vector_products_also_at_rest(law: str) -> None:
     """Without damping by stiffness: second derivatives of that hold the eigenvectors that were dropped."""
@@ -134,6 +134,7 @@ def test_hessian_vector_products_also_at_rest(law: str) -> None:
             np.testing.assert_allclose(a, differences, atol=1e-5 * float(jnp.max(jnp.abs(differences))))
 
 
+@pytest.mark.whole_run("sags in test_bending_of_bars.py, and derivatives of a step of two bodies that touch")
 def test_a_rest_state_and_its_derivatives() -> None:
     """Elastic forces balance weight: the sag's derivative by E is that of differences; whole run: a step moves nothing.
 

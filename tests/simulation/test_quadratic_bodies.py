@@ -39,6 +39,7 @@ def angular_momentum(model: Any, x: Any, v: Any) -> np.ndarray:
     )
 
 
+@pytest.mark.whole_run("sags and the first frequency of such bars, in test_bending_of_bars.py")
 def test_a_free_body_keeps_its_momentum_falls_and_turns_as_the_scheme_says() -> None:
     """The forces at a step's end have no moment there; the midpoint rule of positions leaves dt/2 Σ m v × v0."""
     plant = mbjax.MultibodyPlant(DT)
@@ -83,7 +84,7 @@ def test_derivatives_of_a_step_by_every_number_and_the_state(law: str) -> None:
     check_step(model, dataclasses.replace(state, nodes=mbjax.NodeState(position, velocity)))
 
 
-@pytest.mark.whole_run("the rest state of linear elements")
+@pytest.mark.whole_run("sags in test_bending_of_bars.py, and derivatives of a step of two bodies that touch")
 def test_a_rest_state_and_its_derivatives() -> None:
     model = held_bar(foam("stable_neo_hookean"), (2, 1, 1), elements="quadratic").finalize()
 
@@ -111,7 +112,7 @@ def fixed_and_held(whole: bool) -> Any:
     return plant.finalize()
 
 
-@pytest.mark.whole_run("each kind alone, and batches of linear elements")
+@pytest.mark.whole_run("sags of each kind in test_bending_of_bars.py, and bodies that move as in Drake")
 def test_bodies_of_both_kinds_move_as_each_alone_also_in_batches_and_single_precision() -> None:
     both, alone = fixed_and_held(True), fixed_and_held(False)
     state, plain = mbjax.default_state(both), mbjax.default_state(alone)
@@ -132,7 +133,7 @@ def test_bodies_of_both_kinds_move_as_each_alone_also_in_batches_and_single_prec
     np.testing.assert_allclose(found.nodes.position, one.nodes.position, atol=1e-7)
 
 
-@pytest.mark.whole_run("a free body of such elements, above, and blocks of linear ones that fall as in Drake")
+@pytest.mark.whole_run("sags of such elements in test_bending_of_bars.py; linear blocks that fall as in Drake")
 def test_a_block_comes_to_rest_on_the_ground_with_its_weight() -> None:
     plant = mbjax.MultibodyPlant(DT)
     plant.register_collision_geometry(

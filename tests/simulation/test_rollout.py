@@ -152,6 +152,7 @@ def test_a_rollout_is_a_loop_of_steps() -> None:
     np.testing.assert_allclose(trajectory.final_state.q, state.q, rtol=0, atol=1e-13)
 
 
+@pytest.mark.whole_run("a rollout is a loop of steps, above, and inputs by a policy in test_rollout_policy.py")
 def test_constant_inputs_and_inputs_from_a_function() -> None:
     """Held inputs act in every step; a function sees the state of each step. Whole run: equal rows, and no inputs."""
     model, n = acrobot(), 12
@@ -178,7 +179,7 @@ def test_constant_inputs_and_inputs_from_a_function() -> None:
     np.testing.assert_array_equal(idle.net_actuation, 0.0)
 
 
-@pytest.mark.whole_run("a rollout is a loop of steps, above, and chunks in test_rollout_policy.py")
+@pytest.mark.whole_run("a rollout is a loop of steps, above, and bad numbers of steps and chunks, below")
 @pytest.mark.slow
 def test_no_steps_and_chunks_that_do_not_divide(request: pytest.FixtureRequest) -> None:
     model = acrobot()

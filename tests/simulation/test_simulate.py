@@ -41,7 +41,7 @@ def energy(model: mbjax.MultibodyModel, q: jax.Array, v: jax.Array) -> jax.Array
     return mbjax.kinetic_energy(model, q, v) + mbjax.potential_energy(model, q)
 
 
-@pytest.mark.whole_run("Drake's simulator, below, and free fall in test_pitfalls")
+@pytest.mark.whole_run("Drake's simulator, below, and the rate of energy in tests/dynamics/test_identities.py")
 @pytest.mark.parametrize("name", ["acrobot", "quadruped"])
 def test_energy_of_passive_systems_stays(name: str) -> None:
     """An acrobot that tumbles and a quadruped that falls and spins, without damping: 1e-6 over 2 s."""
@@ -146,7 +146,7 @@ def test_rollouts_converge_to_the_simulation_with_the_time_step() -> None:
     np.testing.assert_allclose(ratios[1:], 2.0, rtol=0.1)
 
 
-@pytest.mark.whole_run("inputs by a function, in rollouts")
+@pytest.mark.whole_run("inputs by a policy in test_rollout_policy.py, and Drake's simulator, above")
 def test_feedback_is_seen_along_the_way() -> None:
     """Inputs from a function of the state: a spring made of actuation swings like one built in."""
     plant = mbjax.MultibodyPlant()

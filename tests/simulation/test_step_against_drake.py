@@ -23,7 +23,7 @@ def drake_step(twin: Twin, context: object) -> np.ndarray:
     return twin.plant.GetVelocities(context)[np.argsort(twin.to_drake_v)]
 
 
-REVOLUTE = pytest.mark.whole_run("revolute joints among others, and the arm, below")
+REVOLUTE = pytest.mark.whole_run("the arm, below, and every kind of joint at Drake's ports")
 
 
 @pytest.mark.whole_run("every kind of joint at Drake's ports in test_ports_against_drake.py, and the arm, below")
@@ -31,7 +31,7 @@ REVOLUTE = pytest.mark.whole_run("revolute joints among others, and the arm, bel
     ("seed", "kinds"),
     [
         *(pytest.param(seed, ("revolute",) * 6, marks=REVOLUTE) for seed in range(2)),
-        pytest.param(2, ("revolute", "prismatic", "screw"), marks=pytest.mark.whole_run("every joint")),
+        pytest.param(2, ("revolute", "prismatic", "screw"), marks=pytest.mark.whole_run("every kind at Drake's ports")),
         (0, ALL_KINDS),
     ],
     ids=["revolute", "revolute again", "one degree of freedom", "every joint"],

@@ -48,7 +48,7 @@ def test_it_holds_and_tracks(arm) -> None:
     assert jnp.ptp(moving.q, axis=0).min() > 0.5
 
 
-@pytest.mark.whole_run("the gradient of a saturated step in tests/gradients")
+@pytest.mark.whole_run("gains among the leaves of a saturated step, in tests/gradients/test_leaf_coverage.py")
 def test_its_gradient_equals_finite_differences(arm) -> None:
     """Of the end of 30 steps with respect to the motion, to the gains and to a mass."""
 

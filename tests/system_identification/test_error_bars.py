@@ -42,7 +42,7 @@ def white(log: si.Log) -> jax.Array:
     return SIGMA * jax.random.normal(jax.random.key(1), (SEEDS, *log.effort.shape))
 
 
-@pytest.mark.whole_run("honest deviations in test_torque_fits, and a filter biases nothing")
+@pytest.mark.whole_run("intervals under white noise, and that a filter biases nothing, below")
 def test_intervals_hold_behind_a_filter() -> None:
     """Exact positions, noise of efforts alone: the filter takes from both sides alike, and its rows are decimated."""
     time, q, v, vdot = motion(2, steps=600)
@@ -85,6 +85,7 @@ def test_outliers_move_nothing_where_the_noise_is_unknown(cutoff: dict | None) -
     assert abs(fit.values["mass:lower"] / 1.7 - 1.0) < 0.02
 
 
+@pytest.mark.whole_run("exact base parameters in test_torque_fits.py, and intervals under white noise, below")
 def test_base_parameters_have_error_bars() -> None:
     """Of a body whose numbers are not seen one by one; deviations follow from those of least squares by hand."""
     unknown = si.Parameters(two_links(), {"body:lower": si.physical(), "joint_damping:*": si.positive()})
@@ -106,7 +107,7 @@ def test_base_parameters_have_error_bars() -> None:
     assert "lower.mc.x" in str(base)
 
 
-@pytest.mark.parametrize("memory", [0.95, 0.0])
+@pytest.mark.parametrize("memory", [pytest.param(0.95, marks=pytest.mark.whole_run("white noise")), 0.0])
 def test_correlated_noise_makes_longer_bars(memory: float) -> None:
     """Noise of the first order: a fit says what its samples are worth, and its intervals hold."""
     rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from mbjax import system_identification as si
 from .robots import two_links
 
 
-@pytest.mark.whole_run("motions within limits")
+@pytest.mark.whole_run("condition numbers, below, and base parameters in test_regressor.py")
 def test_gradient_finds_a_better_motion_within_limits() -> None:
     model = two_links()
     for name in ("first", "second"):

@@ -64,6 +64,7 @@ def test_centre_of_mass_keeps_the_central_inertia() -> None:
     np.testing.assert_allclose(central(moved), central(two_links()), atol=1e-14)
 
 
+@pytest.mark.whole_run("fits, which go by them, in test_torque_fits.py")
 def test_derivatives(unknown: si.Parameters) -> None:
     values = jax.jit(lambda theta: unknown.values(theta))
     forward = jax.jit(jax.jacfwd(values))(unknown.initial)

@@ -60,6 +60,7 @@ def test_equals_pinocchio() -> None:
         assert relative_error(block, theirs[:, 10 * (j - 1) : 10 * j]) < 1e-10
 
 
+@pytest.mark.whole_run("that it is inverse dynamics, above, whose derivatives are in test_dynamics_derivatives.py")
 def test_derivatives_by_motion() -> None:
     model = two_links()
     q, v, vdot = state_of(model, 4)

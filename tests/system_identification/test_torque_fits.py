@@ -42,6 +42,7 @@ def test_noise_free_base_parameters_are_exact(unknown: si.Parameters, true: mbja
     assert fit.standard_deviation["inertia:upper.xx"] == np.inf
 
 
+@pytest.mark.whole_run("intervals under white noise, in test_error_bars.py")
 def test_deviations_are_honest() -> None:
     """Estimates of many noises scatter as `Fit.standard_deviation` says, and one of them is that fit's."""
     unknown = si.Parameters(two_links(), {"mass:lower": si.positive(), "joint_damping:*": si.positive()})
@@ -88,7 +89,7 @@ def test_robust_losses_ignore_outliers() -> None:
     assert abs(robust.values["effort_bias:first"]) < 0.2  # the mean of the outliers is 2.4
 
 
-@pytest.mark.whole_run("other numbers of sensors")
+@pytest.mark.whole_run("exact base parameters, above; numbers of sensors among those of test_parameters.py")
 def test_delay_and_gain_of_a_sensor() -> None:
     log = torque_log(two_links(), steps=300)
     late = np.asarray(log.effort)[2:-1] * 0.5 + np.asarray(log.effort)[1:-2] * 0.5  # 1.5 samples
@@ -150,7 +151,7 @@ def test_report_and_written_robot_stand_alone(unknown: si.Parameters, true: mbja
     np.testing.assert_allclose(robot.parameters.joint_friction, fit.model.parameters.joint_friction, rtol=1e-12)
 
 
-@pytest.mark.whole_run("where Coulomb friction turns around, in test_regressor")
+@pytest.mark.whole_run("exact friction among base parameters, above; sharp friction in test_error_bars.py")
 @pytest.mark.parametrize("slope", [1e-1, 1e-9])
 def test_no_slope_of_friction_gives_nan(slope: float) -> None:
     model = eqx.tree_at(lambda m: m.parameters.friction_velocity, two_links(), jnp.asarray(slope))

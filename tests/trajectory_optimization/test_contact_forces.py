@@ -34,7 +34,7 @@ def stage(active: bool) -> dict:
     return {"active": jnp.full(3, active), "begins": jnp.zeros(3, bool)}
 
 
-@pytest.mark.whole_run("gradients of the wrench cone")
+@pytest.mark.whole_run("the cone, below, and forces of contacts in test_dynamics_of_problems.py")
 def test_a_foot_bears_the_weight_below_the_centre_of_mass(standing):
     model, dynamics, foot = standing
     vdot, force = dynamics.solve(model, at(model), jnp.zeros(0), stage(True))
@@ -75,6 +75,7 @@ def test_the_wrench_cone_is_what_forces_at_the_corners_can_give():
     assert 20 < inside < 180
 
 
+@pytest.mark.whole_run("the cone is what forces at the corners give, above, and derivatives of motion under contacts")
 def test_gradients_of_the_wrench_cone(standing):
     model, dynamics, foot = standing
     cone = to.WrenchCone(dynamics, foot, 0.5)

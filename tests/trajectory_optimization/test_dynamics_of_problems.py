@@ -87,7 +87,7 @@ def test_a_quasi_static_guess_stands_on_its_contacts_and_hovers_without(bead, dy
     np.testing.assert_allclose(efforts, [[0, 0, 0], [0, 0, 0], [0, 0, MASS * 9.81]], atol=1e-7)
 
 
-@pytest.mark.whole_run("gradients of the wrench cone")
+@pytest.mark.whole_run("the cone, the pyramid and the force are those of the contact, above")
 @pytest.mark.parametrize("force", [[0.0, 0.0, MASS * 9.81], [3.0, -4.0, 1.5]], ids=["none", "some"])
 def test_gradients_of_the_cone(bead, dynamics, force):
     """Also where the contact bears nothing: the cone's tip is smooth in squares."""
@@ -125,6 +125,7 @@ def flying_arm() -> tuple[mbjax.MultibodyModel, to.WithWrenches]:
     return model, to.WithWrenches(mbjax.WrenchActuators.propellers(["body"] * 4, ROTORS, drag=DRAG, high=8.0))
 
 
+@pytest.mark.whole_run("steps beside differences in test_linearization.py, and wrenches in test_wrench_actuators.py")
 def test_closed_forms_of_steps_under_wrenches_are_their_derivatives(flying_arm):
     """Trimmed: those of differences."""
     model, dynamics = flying_arm

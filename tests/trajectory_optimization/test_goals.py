@@ -37,7 +37,7 @@ AT_THE_GOAL = {
 WHOLE = {
     "state": pytest.mark.whole_run("joints and velocities"),
     "point": pytest.mark.whole_run("a point of a frame"),
-    "pose": pytest.mark.whole_run("its numbers and gradients, below"),
+    "pose": pytest.mark.whole_run("its numbers, below, and slopes in test_slopes.py"),
     "its velocity": pytest.mark.whole_run("momentum, and the frame's velocity"),
 }
 
@@ -90,6 +90,7 @@ def test_a_barrier_is_what_lies_beyond_the_bounds():
     np.testing.assert_allclose(gradients.differences, gradients.forward, atol=1e-8)
 
 
+@pytest.mark.whole_run("the turn and the distance, above, and slopes of the logarithm of a pose in test_slopes.py")
 def test_gradients_of_a_pose_goal_near_and_at_half_a_turn():
     half = mbjax.RigidTransform(jnp.diag(jnp.array([1.0, -1.0, -1.0])) @ X_WT.rotation, X_WT.translation)
     goal = to.PoseGoal("tool", half)

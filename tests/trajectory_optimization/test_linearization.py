@@ -95,6 +95,7 @@ def test_a_locked_joint_stays():
     assert np.all(B[:, 4] == 0.0)
 
 
+@pytest.mark.whole_run("a step against finite differences, above")
 def test_a_continuous_plant():
     model = mixed(0.0)
     A, B = linearize(model, STATES, EFFORTS)
@@ -111,7 +112,7 @@ def body_with_an_arm(time_step: float) -> mbjax.MultibodyModel:
     return mbjax.load(text, base="floating", time_step=time_step, actuators="joints")
 
 
-@pytest.mark.whole_run("steps of a flying arm, in test_dynamics_of_problems.py, and a continuous arm, above")
+@pytest.mark.whole_run("a step against finite differences, above, and moves of a floating body in test_slopes.py")
 @pytest.mark.parametrize("time_step", [0.01, 0.0])
 def test_a_floating_base_is_linearized_along_its_manifold(time_step):
     """Columns by differences of what a step, or a short time of the plant, makes of moved states."""

@@ -58,7 +58,7 @@ def assert_equal(found, expected):
         np.testing.assert_allclose(one, other, atol=1e-11 * float(jnp.max(jnp.abs(other), initial=1.0)))
 
 
-@pytest.mark.whole_run("slopes of goals by differences, in test_goals.py; gradients of the wrench cone")
+@pytest.mark.whole_run("slopes of goals in test_goals.py, and forces of contacts in test_dynamics_of_problems.py")
 def test_costs_and_constraints_of_contact_forces():
     """With both contacts, one that begins by an impulse, and one alone."""
     stages = to.contact_schedule([[True, False], [True, True], [False, True], [False, True]])
@@ -92,7 +92,7 @@ def test_forces_where_a_contact_begins_are_those_after_the_impulse():
     np.testing.assert_allclose(cost, force, atol=1e-9)
 
 
-@pytest.mark.whole_run("gradients of the wrench cone, in test_contact_forces.py")
+@pytest.mark.whole_run("the wrench cone is what forces can give, in test_contact_forces.py")
 def test_costs_of_flat_feet():
     stages = to.contact_schedule([[True] * 3] * 2 + [[False] * 3] * 2)
     cone = to.Barrier(to.WrenchCone(STANDING, FOOT, 0.5), 2.0, jnp.inf)
@@ -101,6 +101,7 @@ def test_costs_of_flat_feet():
     assert_equal(expansion_of(*given, lambda goal: goal), expansion_of(*given, Plain))
 
 
+@pytest.mark.whole_run("data of each step reaches every function, in test_solve.py; goals of points in test_goals.py")
 def test_goals_that_are_data_of_steps():
     """A stage's goal equals one with its numbers. Whole run: slopes, where references and weights change."""
     stages = to.contact_schedule([[True, False]] * 4) | {
@@ -127,7 +128,7 @@ def test_goals_that_are_data_of_steps():
         to.AtStage(of_states)(MODEL, state_of(5))
 
 
-@pytest.mark.whole_run("slopes of goals of points, poses and centres by differences, in test_goals.py")
+@pytest.mark.whole_run("slopes of goals of points of frames and of centres by differences, in test_goals.py")
 def test_motions_of_frames_and_centres_are_alike_in_one_world_and_in_many():
     states = jax.vmap(lambda key: mbjax.random_state(MODEL, key))(jax.random.split(jax.random.key(3), 40))
     p_FP = jnp.array([0.3, 0.2, 0.1])

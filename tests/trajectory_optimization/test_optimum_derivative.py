@@ -73,6 +73,7 @@ def test_by_numbers_of_cost_dynamics_limits_and_constraints(limited, constrained
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.whole_run("numbers of cost, dynamics, limits and constraints, above")
 def test_numbers_that_a_plain_function_closes_over_are_differentiated():
     base = pendulum()
 

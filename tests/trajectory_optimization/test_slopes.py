@@ -70,7 +70,7 @@ class Plain(eqx.Module):
         return self.goal(*args)
 
 
-@pytest.mark.whole_run("slopes of goals by differences, in test_goals.py; steps under wrenches in closed form")
+@pytest.mark.whole_run("slopes of moves and poses, below, and of goals by differences, in test_goals.py")
 def test_expansions_by_closed_forms_equal_those_by_differentiation():
     state, effort = state_of(5), jnp.array([0.7, -0.4])
 

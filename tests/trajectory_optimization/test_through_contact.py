@@ -65,6 +65,7 @@ def text_of(plan: to.Solution) -> str:
     return str(dataclasses.replace(report, outcome=np.array(to.Outcome.CONVERGED)))
 
 
+@pytest.mark.whole_run("reports of plans in test_solve.py, and types of a plan through contact, below")
 def test_a_minimum_of_sharp_contact_says_what_else_could_be_found(model) -> None:
     """Not where contact is smoothed, nor after `solve_through_contact`, nor where nothing can touch."""
     sharp = push(mbjax.set_contact_smoothing_length(model, 0.0), 2)

@@ -30,6 +30,7 @@ def with_dynamics(problem: to.Problem, dynamics) -> to.Problem:
     return eqx.tree_at(lambda p: p.dynamics, problem, dynamics)
 
 
+@pytest.mark.whole_run("the least effort of a double integrator, below, and limits in test_solve.py")
 def test_a_swing_up_with_limits_ends_where_shooting_does():
     problem = pendulum(limited=True, goal=np.pi)
     shot = to.solve(problem, solver=to.FeasibilityDDP(tolerance=1e-15))
@@ -43,7 +44,7 @@ def test_a_swing_up_with_limits_ends_where_shooting_does():
     np.testing.assert_allclose(found.report.history.cost[found.report.iterations - 1], found.cost, rtol=1e-6)
 
 
-@pytest.mark.whole_run("a swing-up with limits, above, and a double integrator with a constraint, below")
+@pytest.mark.whole_run("a double integrator with a constraint, below, and multipliers in test_solve.py")
 def test_constraints_are_met_with_the_multipliers_of_the_method_of_multipliers():
     problem = pendulum(constrained=True)
     shot = to.solve(problem, solver=to.AugmentedLagrangian(to.FeasibilityDDP(tolerance=1e-13), tolerance=1e-8))

@@ -118,7 +118,7 @@ def test_shapes_have_the_sizes_that_the_leaves_have_now(model) -> None:
     np.testing.assert_allclose(ball["radius"], 0.25)
 
 
-@pytest.mark.whole_run("a page plays in a browser")
+@pytest.mark.whole_run("arrows of the record, above, and a page in a browser, in test_contact_patches.py")
 def test_page_shows_forces_ground_and_both_trajectories(animation) -> None:
     report, document = report_of(animation.html, REPORTER)
     assert report["error"] is None
@@ -169,6 +169,7 @@ def test_trajectories_come_in_many_forms(model) -> None:
         assert len(read_record(animate(model, given, contact_forces=False).html)["worlds"]) == worlds
 
 
+@pytest.mark.whole_run("one state of a model, among the forms of trajectories, above")
 def test_a_model_alone_is_shown_where_it_starts(model) -> None:
     (world,) = read_record(animate(model).html)["worlds"]
     (start,) = read_record(animate(model, mbjax.default_state(model)).html)["worlds"]
@@ -270,7 +271,7 @@ MOVE = """const reporter = setInterval(() => {
 }, 200);"""
 
 
-@pytest.mark.whole_run("a page plays in a browser")
+@pytest.mark.whole_run("sliders in test_live_view.py, and a page in a browser, in test_contact_patches.py")
 def test_sliders_of_a_page_move_joints() -> None:
     """Turning, sliding, screwing, in frames that are not the bodies', and a joint that follows another."""
     plant = mbjax.MultibodyPlant(0.01)

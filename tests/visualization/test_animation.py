@@ -164,7 +164,8 @@ def test_bad_input_is_named(tmp_path, change, message):
         write_animation(tmp_path / "bad.html", geometries=link_geometries(), title="", **arguments)
 
 
-@pytest.mark.parametrize("num_worlds", [pytest.param(None, marks=pytest.mark.whole_run("three worlds")), 3])
+@pytest.mark.whole_run("a page is drawn in a browser in test_contact_patches.py; its record holds every frame, above")
+@pytest.mark.parametrize("num_worlds", [pytest.param(None, marks=pytest.mark.whole_run("its record, above")), 3])
 def test_page_plays_in_a_browser(tmp_path, num_worlds):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -142,7 +142,7 @@ def test_smooth_surfaces_keep_one_vertex_a_node() -> None:
         np.testing.assert_array_equal(nodes[corners], triangles)
 
 
-@pytest.mark.whole_run("points and colours that the page holds, above; a page plays in a browser")
+@pytest.mark.whole_run("points and colours that it holds, above; a page in a browser, in test_contact_patches.py")
 def test_the_page_draws_them(page) -> None:
     report, _ = report_of(page, REPORTER)
     assert report["error"] is None

@@ -179,7 +179,7 @@ def test_what_cannot_be_done_is_said(viewer, model, monkeypatch) -> None:
         mbjax.Viewer(model)
 
 
-@pytest.mark.whole_run("bodies are dragged in a pose and in a simulation, above; pages play in a browser")
+@pytest.mark.whole_run("bodies are dragged, above; a page in a browser, in test_contact_patches.py")
 def test_a_browser_shows_it_and_drags(viewer) -> None:
     """The ball is in the middle of the window; a slider has the focus of the keyboard after a press."""
     find_browser()

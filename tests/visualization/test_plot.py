@@ -63,6 +63,7 @@ def test_what_is_near_is_named(quadruped, name) -> None:
         plot(quadruped, mbjax.default_state(quadruped), [name])
 
 
+@pytest.mark.whole_run("curves of several trajectories, below, and contact forces of the sledge in test_animate.py")
 def test_curves_are_the_physics(model) -> None:
     """Of the sliding ball everything is known: kinetic energy m v²/2, weight m g z, and the contact's force."""
     figure = plot(model, sliding(model), title="sledge")

@@ -27,6 +27,7 @@ def jpeg(level, size):
     return file.getvalue()
 
 
+@pytest.mark.whole_run("a page in a browser, in test_contact_patches.py, and videos that are encoded, below")
 def test_gif_is_filmed_without_controls(animation, tmp_path) -> None:
     find_browser()
     path = animation.save(tmp_path / "slide.gif", width=240, height=160, frames_per_second=10.0, speed=3.0)
