@@ -40,6 +40,7 @@ DEAR = {
     "docs/usage/parameters.md": "tests/parameters, and tests/model/test_model_status.py",
     "docs/usage/force_elements.md": "tests/forces",
     "docs/usage/files.md": "tests/formats",
+    "docs/usage/simulation.md": "tests/simulation",
 }
 
 
