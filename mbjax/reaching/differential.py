@@ -26,11 +26,13 @@ from mbjax.model import MultibodyModel, as_coordinates, locked_velocities
 from mbjax.number_rules import is_known
 from mbjax.simulation import State
 from mbjax.spatial import safe_sqrt
+from mbjax.trajectory_optimization import CenterOfMassVelocity, FrameVelocity, Momentum, VelocityGoal
 
 from .inverse_kinematics import goals_by_name
 from .tangent import coordinates_of, has_roll_pitch_yaw
 
 SEARCH_WEIGHT = 1e4  # of constraints while coordinates at limits are found, relative to the same
+VELOCITY_GOALS = FrameVelocity, CenterOfMassVelocity, VelocityGoal, Momentum  # residuals that are to be zero at once
 LOOP_WEIGHT = 1e-10  # softness of constraints, relative to λ, for those that are redundant
 
 
@@ -49,7 +51,7 @@ def differential_inverse_kinematics(
     q: Positions,
     goals: Any,
     *,
-    gain: float = 0.0,
+    gain: float | None = None,
     damping: float = 1e-3,
     time_step: float | None = None,
     cset: BoundConstraintSet | None = None,
@@ -58,18 +60,27 @@ def differential_inverse_kinematics(
 
     `goals` are residuals of `mbjax.trajectory_optimization`, one, several, or by name in a dict. Of velocities
     (`FrameVelocity`, `CenterOfMassVelocity`, `VelocityGoal`, `Momentum`) they are to be zero; of positions (`PoseGoal`,
-    `PointGoal`, …) they are to decrease at the rate `gain`, in 1/s. `damping` is λ relative to the largest column of
-    the weighted Jacobian: near singular configurations v stays bounded, elsewhere it changes v by about its square.
+    `PointGoal`, …) they are to decrease at the rate `gain`, in 1/s, which any goal but those four needs. `damping` is λ
+    relative to the largest column of the weighted Jacobian: near singular configurations v stays bounded, elsewhere it
+    changes v by about its square.
 
     Velocity limits of the model hold, locked joints rest, and joints at a position limit do not move further; with
     `time_step` no joint would pass its limit within it (joints with roll, pitch and yaw: at the limit only). Closed
     loops and other constraints of the model, or of `cset`, keep their rates at zero. Differentiable, with coordinates
-    at limits staying there.
+    at limits staying there. Raises `ModelError` without goals, or without the gain that they need, and for a `gain` or
+    `damping` below 0, or a `time_step` that is not above 0.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     named = goals_by_name(goals)
     if not named:
         raise ModelError("differential_inverse_kinematics: there are no goals.")
+    for name, goal in named.items():
+        if gain is None and not isinstance(goal, VELOCITY_GOALS):
+            raise ModelError(
+                f"differential_inverse_kinematics: goal '{name}' is of positions; give gain=, in 1/s, the rate at "
+                "which its residual falls. A function of velocities alone takes gain=0.0."
+            )
+    gain = 0.0 if gain is None else gain
     for what, value in (("gain", gain), ("damping", damping)):
         if is_known(value) and not 0.0 <= float(value) < np.inf:
             raise ModelError(f"differential_inverse_kinematics: {what} must be at least 0 and finite, got {value}.")
@@ -150,11 +161,17 @@ def velocity_bounds(
     if time_step is None:
         least, most = jnp.where(below >= 0.0, 0.0, -jnp.inf), jnp.where(above <= 0.0, 0.0, jnp.inf)
     else:
-        least, most = jnp.minimum(below, 0.0) / time_step, jnp.maximum(above, 0.0) / time_step
+        least, most = (speed_within(room, time_step) for room in (jnp.minimum(below, 0.0), jnp.maximum(above, 0.0)))
     low = jnp.where(own, jnp.maximum(low, least), low)
     high = jnp.where(own, jnp.minimum(high, most), high)
     is_locked = locked_velocities(model)
     return jnp.where(is_locked, 0.0, jnp.minimum(low, high)), jnp.where(is_locked, 0.0, high)
+
+
+def speed_within(room: Float[Array, " nv"], time_step: Float[Array, ""]) -> Float[Array, " nv"]:
+    """The velocity that takes up the room in a step; infinite, with a derivative of zero, where the room is."""
+    is_finite = jnp.isfinite(room)
+    return jnp.where(is_finite, jnp.where(is_finite, room, 0.0) / time_step, room)
 
 
 def rotates_otherwise(model: MultibodyModel) -> Bool[np.ndarray, " nv"]:

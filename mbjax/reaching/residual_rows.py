@@ -21,7 +21,15 @@ from mbjax.kinematics import (
 from mbjax.kinematics.frames import calc_offset
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
-from mbjax.spatial import RigidTransform, rotation_log, safe_norm, safe_normalize, skew
+from mbjax.spatial import (
+    RigidTransform,
+    pose_log,
+    rotation_log,
+    safe_norm,
+    safe_normalize,
+    skew,
+    slopes_of_pose_log,
+)
 from mbjax.trajectory_optimization import CenterOfMass, JointGoal, LookAt, PointGoal, PoseGoal, RelativePose
 
 from .tangent import columns_in_tangent, move
@@ -137,7 +145,21 @@ def turn_rows(R: Float[Array, "3 3"], goal: Float[Array, "3 3"], J: Array) -> tu
 
 
 def pose_rows(goal: PoseGoal, model: MultibodyModel, q: Array, position: PositionKinematics) -> tuple[Array, Array]:
+    if goal.in_frame == "own":
+        return twist_rows(model, position, goal.frame, goal.X_WF)
     return frame_rows(model, position, goal.frame, "world", goal.X_WF)
+
+
+def twist_rows(
+    model: MultibodyModel, position: PositionKinematics, frame: Any, X_WG: RigidTransform
+) -> tuple[Array, Array]:
+    """Twist log(X_GF) from the goal G to the frame F, in G, and its Jacobian."""
+    R, p, J = relative_rows(model, position, frame, "world", None)
+    R_GW = X_WG.rotation.astype(R.dtype).T
+    p_GF = jnp.sum(R_GW * (p - X_WG.translation.astype(R.dtype)), 1)
+    twist = pose_log(RigidTransform(product(R_GW, R), p_GF))
+    J_G = jnp.concatenate([product(R_GW, J[:3]), product(R_GW, J[3:])])
+    return twist, product(slopes_of_pose_log(twist), J_G)
 
 
 def relative_pose_rows(

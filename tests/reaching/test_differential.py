@@ -9,6 +9,7 @@ import scipy.optimize
 
 import mbjax
 from mbjax import trajectory_optimization as to
+from mbjax.reaching.differential import velocity_bounds
 from tests.constraints import mechanisms
 from tests.gradients.checks import OFFSETS, WEIGHTS
 
@@ -70,6 +71,27 @@ def test_loops_stay_closed_and_derivatives_are_those_of_differences() -> None:
     np.testing.assert_allclose(reverse, direction @ forward, atol=1e-9)
 
 
+def test_the_time_step_has_a_derivative_where_only_some_joints_have_limits() -> None:
+    without = jnp.full(7, jnp.inf)
+    model = eqx.tree_at(
+        lambda m: (
+            m.parameters.position_lower_limits,
+            m.parameters.position_upper_limits,
+            m.parameters.velocity_lower_limits,
+            m.parameters.velocity_upper_limits,
+        ),
+        ARM,
+        ((-without).at[0].set(-0.1), without.at[0].set(0.3), -without, without),
+    )
+
+    def bounds(step: jax.Array) -> jax.Array:
+        return jnp.stack(velocity_bounds(model, jnp.zeros(7), step))
+
+    value, slope = jax.jit(lambda step: jax.jvp(bounds, (step,), (jnp.ones(()),)))(jnp.array(0.5))
+    np.testing.assert_allclose(value[:, :2], [[-0.2, -np.inf], [0.6, np.inf]])
+    np.testing.assert_allclose(slope[:, :2], [[0.4, 0.0], [-1.2, 0.0]])
+
+
 def test_errors() -> None:
     with pytest.raises(mbjax.ModelError, match="gain must be at least 0"):
         mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", V), gain=-1.0)
@@ -77,3 +99,5 @@ def test_errors() -> None:
         mbjax.differential_inverse_kinematics(ARM, Q, [])
     with pytest.raises(mbjax.ModelError, match="time_step must be above 0"):
         mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", V), time_step=0.0)
+    with pytest.raises(mbjax.ModelError, match="goal 'PointGoal of tool' is of positions; give gain="):
+        mbjax.differential_inverse_kinematics(ARM, Q, [to.VelocityGoal(), to.PointGoal("tool", jnp.zeros(3))])

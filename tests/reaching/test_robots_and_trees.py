@@ -56,6 +56,7 @@ def test_jacobians_in_closed_form_are_those_of_differentiation() -> None:
     goals = [
         to.PoseGoal("body2", X),
         to.PoseGoal("body3", near),
+        to.PoseGoal("body4", X, in_frame="own"),
         to.RelativePose("body4", "body1", X),
         to.PointGoal("body1", jnp.ones(3), p_FP=[0.1, 0.2, 0.3]),
         to.LookAt("body0", jnp.array([2.0, 1.0, 0.5]), [1.0, 1.0, 0.0], p_FP=[0.1, 0.0, 0.0]),
@@ -79,6 +80,24 @@ def test_jacobians_in_closed_form_are_those_of_differentiation() -> None:
         for got, expected in zip(rows, differentiated, strict=True):
             np.testing.assert_allclose(got, expected[part], atol=1e-10, err_msg=type(goal).__name__)
     assert start == len(differentiated[0])
+
+
+def test_rows_of_a_pose_in_its_own_frame_are_the_slopes_of_the_goal() -> None:
+    """So that a weight of zero frees the goal's own axis."""
+    from mbjax.kinematics import calc_position_kinematics
+    from mbjax.reaching.residual_rows import rows_of
+
+    arm = mbjax.load("arm")
+    q, X = jnp.linspace(-0.6, 0.9, 7), mbjax.spatial.pose_exp(jnp.array([0.3, -0.5, 0.2, 0.4, 0.1, 0.6]))
+    goal = to.PoseGoal("tool", X, in_frame="own")
+
+    @jax.jit
+    def both(q: jax.Array) -> tuple:
+        return rows_of(goal, arm, q, calc_position_kinematics(arm, q)), goal.slopes(arm, mbjax.State(q, 0.0 * q))[0]
+
+    rows, slopes = both(q)
+    np.testing.assert_allclose(rows.value, slopes.residual, atol=1e-12)
+    np.testing.assert_allclose(rows.J, slopes.by_q, atol=1e-12)
 
 
 @pytest.mark.whole_run("random poses in test_inverse_kinematics.py, and a hard priority beside Drake, below")
