@@ -19,6 +19,7 @@ from mbjax.linear_algebra import factor_general, solve, solve_with_factors
 from mbjax.model import MultibodyModel
 from mbjax.simulation import Inputs, State, time_derivatives
 
+from .problem import actuator_limits
 from .states import difference_states, move_state, tangent_size
 
 MAX_TURNS = 30  # of Newton's method in a step
@@ -28,8 +29,10 @@ DERIVATIVES = 2  # of a step that are exact: as many turns of Newton's method ar
 class Collocation(eqx.Module):
     """Implicit steps of the model's continuous plant over its time step; use one as a problem's `dynamics`.
 
-    All forces act as in `time_derivatives`: explicit, damping and contact too. `rates(model, state, effort)`, in
-    tangents of the state, replaces the model's own, with `time_step`: for states that are arrays.
+    All forces act as in `time_derivatives`: explicit, damping and contact too, and the model's effort limits hold
+    without `efforts=`. `time_step`, in s, replaces the model's. `rates(model, state, effort)`, in tangents of the
+    state, replaces the model's own, for states that are arrays; give `time_step` then, and `efforts=`, as no limits are
+    known.
     """
 
     rates: Callable | None = None
@@ -102,6 +105,18 @@ class Collocation(eqx.Module):
 
         _, dq = jax.jvp(tangent, (jnp.zeros((), x.v.dtype),), (jnp.ones((), x.v.dtype),))
         return jnp.concatenate([dq, vdot])
+
+    def step_length(self, model: MultibodyModel | None, effort: Float[Array, " nu"]) -> Float[Array, ""]:
+        """Length of a step, in s, whatever the effort."""
+        return jnp.asarray(self.time_step_of(model), effort.dtype)
+
+    def effort_limits(self, model: MultibodyModel | None) -> tuple[Float[Array, " nu"], Float[Array, " nu"]] | None:
+        """Limits of the actuators; None where they have none, and with `rates`, whose efforts need not be theirs."""
+        return None if model is None or self.rates is not None else actuator_limits(model)
+
+    def effort_names(self, model: MultibodyModel) -> tuple[str, ...]:
+        """Names of the actuators."""
+        return model.actuator_names
 
     def time_step_of(self, model: MultibodyModel | None) -> Any:
         """Length of a step, in s."""

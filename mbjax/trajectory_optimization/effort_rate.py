@@ -9,19 +9,29 @@ from jaxtyping import Array, Float
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, step
 
+from .problem import actuator_limits
 from .weights import weight_of
 
 
 class WithLastEffort(eqx.Module):
     """Dynamics of a pair (state, last effort): the model's step, after which the effort is the last one.
 
-    `Problem(model, (state, effort_before), …, efforts=…, dynamics=WithLastEffort())`. Goals read the pair's `State`.
+    `Problem(model, (state, effort_before), …, dynamics=WithLastEffort())`; the model's effort limits hold without
+    `efforts=`. Goals read the pair's `State`.
     """
 
     def __call__(
         self, model: MultibodyModel, pair: tuple[State, Array], effort: Array, *rest: Any
     ) -> tuple[State, Array]:
         return step(model, pair[0], effort)[0], effort
+
+    def effort_limits(self, model: MultibodyModel) -> tuple[Float[Array, " nu"], Float[Array, " nu"]] | None:
+        """Limits of the actuators; None where they have none."""
+        return actuator_limits(model)
+
+    def effort_names(self, model: MultibodyModel) -> tuple[str, ...]:
+        """Names of the actuators."""
+        return model.actuator_names
 
 
 class EffortRate(eqx.Module):

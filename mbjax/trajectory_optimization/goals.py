@@ -6,7 +6,7 @@ constraint, by its values. A residual `weight * r` costs weight² r·r / 2; `fac
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -229,6 +229,7 @@ class AtStage(eqx.Module):
     """
 
     goals: Callable
+    needs_stage: ClassVar[bool] = True
 
     def __call__(self, model: MultibodyModel, state: Any, *rest: Any, motion: Any = None) -> Float[Array, " size"]:
         values = [call_with_motion(goal, (model, state, *rest), motion) for goal in self._goals_of(rest)]

@@ -4,7 +4,11 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
+from mbjax.number_rules import is_known
 
 from .abstract_sampler import AbstractSampler
 from .sampling import SampledPlan, Samples, require_samples
@@ -31,10 +35,17 @@ class PathIntegral(AbstractSampler):
 
     def __check_init__(self):
         require_samples("PathIntegral", self.samples, self.knots)
+        require_temperature("PathIntegral", self.temperature)
 
     def turn(self, plan: SampledPlan, drawn: Samples) -> SampledPlan:
         """The plan at the weighted mean."""
         return weighted_mean(plan, drawn, jnp.asarray(self.temperature, plan.efforts.dtype))
+
+
+def require_temperature(call: str, temperature: Any) -> None:
+    """Raises `ModelError` unless the temperature is a number above 0."""
+    if is_known(temperature) and not (np.shape(temperature) == () and float(temperature) > 0.0):
+        raise ModelError(f"{call}: temperature must be a number above 0, got {temperature}.")
 
 
 def weighted_mean(plan: SampledPlan, drawn: Samples, temperature: Float[Array, ""]) -> SampledPlan:

@@ -39,9 +39,10 @@ class Problem(eqx.Module):
 
     The steps are those of the discrete `model`, whose actuators' effort limits hold, or of `dynamics(model, state,
     effort) -> state` with any pytree as its state. Dynamics with a method `linearize(model, states, efforts, stages)
-    -> Linearization` are linearized by it, all steps at once; those with `effort_limits(model) -> (low, high)` and
-    `effort_names(model)` have limits, others have none. `efforts` are further limits (low, high). Functions with
-    leaves, such as equinox modules, are differentiated by them.
+    -> Linearization` are linearized by it, all steps at once; those with `effort_limits(model) -> (low, high)`, or
+    None, and `effort_names(model)` have limits, others have none. `efforts` are further limits (low, high), each a
+    number, (nu,) or (num_steps, nu), in the units of the effort. Functions with leaves, such as equinox modules, are
+    differentiated by them.
     """
 
     model: MultibodyModel | None
@@ -88,7 +89,8 @@ class Problem(eqx.Module):
         if not self.running and not self.terminal:
             raise ModelError("Problem: give a running cost, a terminal cost, or both.")
         self.constraints = (constraints,) if isinstance(constraints, Constraint) else tuple(constraints)
-        require_constraints(self.constraints)
+        require_constraints(self.constraints, self.num_steps)
+        require_stages_of_goals(self.running + self.terminal + self.constraints, stages)
         self.stages, self.dynamics, self.per = stages, dynamics, per
         require_stages(stages, self.num_steps)
         self.low, self.high = effort_bounds(model, dynamics, efforts, self.num_steps)
@@ -175,8 +177,8 @@ def terms_of(what: str, terms: Term | Sequence[Term]) -> tuple[Term, ...]:
     return terms
 
 
-def require_constraints(constraints: tuple[Constraint, ...]) -> None:
-    """Raises for anything but constraints with different names."""
+def require_constraints(constraints: tuple[Constraint, ...], num_steps: int) -> None:
+    """Raises for anything but constraints with different names, each with a truth value for every state in `when`."""
     for constraint in constraints:
         if not isinstance(constraint, Constraint):
             raise ModelError(
@@ -186,6 +188,24 @@ def require_constraints(constraints: tuple[Constraint, ...]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"Problem: two constraints are named '{name}'; names must differ, give one a name=.")
+    for constraint in constraints:
+        if constraint.when is not None and constraint.when.shape != (num_steps + 1,):
+            raise ModelError(
+                f"Problem: constraint '{constraint.name}' has when= of shape {constraint.when.shape}; give a truth "
+                f"value for each of the num_steps + 1 = {num_steps + 1} states."
+            )
+
+
+def require_stages_of_goals(terms: tuple[Any, ...], stages: Any) -> None:
+    """Raises where a cost or constraint, or what it is made of, needs the data of a step and there are none."""
+
+    def needs_stage(part: Any) -> bool:
+        return getattr(type(part), "needs_stage", False)
+
+    if stages is None:
+        for part in jax.tree.leaves(terms, is_leaf=needs_stage):
+            if needs_stage(part):
+                raise ModelError(f"Problem: {type(part).__name__} makes its goals of the data of a step; give stages=.")
 
 
 def require_stages(stages: Any, num_steps: int) -> None:
@@ -212,8 +232,14 @@ def own_limits(model: MultibodyModel | None, dynamics: Any) -> OwnLimits | None:
         assert model is not None
         limit = model.parameters.effort_limit
         return OwnLimits(model.actuator_names, -limit, limit)
-    limits = getattr(dynamics, "effort_limits", None)
-    return None if limits is None else OwnLimits(dynamics.effort_names(model), *limits(model))
+    limits = dynamics.effort_limits(model) if hasattr(dynamics, "effort_limits") else None
+    return None if limits is None else OwnLimits(dynamics.effort_names(model), *limits)
+
+
+def actuator_limits(model: MultibodyModel) -> tuple[Float[Array, " nu"], Float[Array, " nu"]] | None:
+    """Lowest and highest efforts of the model's actuators; None where they are known to be without limits."""
+    limit = model.parameters.effort_limit
+    return None if is_known(limit) and not np.any(np.isfinite(limit)) else (-limit, limit)
 
 
 def effort_bounds(
@@ -380,11 +406,12 @@ def times_of(problem: Problem, states: Any, efforts: Float[Array, "steps nu"]) -
     def timed(part: Any, first: Any) -> Any:
         if not isinstance(part, State):
             return part
-        assert problem.model is not None
-        passed = problem.model.time_step * jnp.arange(problem.num_steps + 1, dtype=part.q.dtype)
         if is_timed:
             lengths = jax.vmap(problem.step_length)(efforts)
             passed = jnp.concatenate([jnp.zeros(1, lengths.dtype), jnp.cumsum(lengths)])
+        else:
+            assert problem.model is not None
+            passed = problem.model.time_step * jnp.arange(problem.num_steps + 1, dtype=part.q.dtype)
         return State(part.q, part.v, (first.time + passed).astype(part.q.dtype))
 
     return jax.tree.map(timed, states, problem.start, is_leaf=lambda part: isinstance(part, State))

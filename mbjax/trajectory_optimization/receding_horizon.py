@@ -5,7 +5,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+
+from mbjax.errors import ModelError
 
 from .abstract_solver import AbstractSolver
 from .augmented_lagrangian import AugmentedLagrangian
@@ -16,20 +19,37 @@ from .solve import improved, starting_trajectory
 
 
 def mpc_step(
-    problem: Problem, plan: Solution, state: Any, solver: AbstractSolver | None = None, *, iterations: int = 1
+    problem: Problem,
+    plan: Solution,
+    state: Any,
+    solver: AbstractSolver | None = None,
+    *,
+    iterations: int | None = None,
 ) -> tuple[Float[Array, " nu"], Solution]:
     """The effort to apply at `state`, and the plan that it comes from: `plan` moved on by a step and improved.
 
-    It takes at most `iterations` iterations, so that no call takes longer, whether they converge or not. The last step
-    of the old plan is repeated. With `stages`, give the problem those of the new horizon. It runs the program that
-    `solve` has compiled, and the plan that it returns has the shapes of the one given, as `jax.lax.scan` needs; a
-    solver of your own must be the one of `solve`, apart from its numbers.
+    Without a `solver` it takes at most `iterations` iterations, 1 by default, and twice as many with constraints, so
+    that no call takes longer, whether they converge or not. A solver of your own brings its own limits; constraints put
+    `AugmentedLagrangian` around it, as in `solve`. The last step of the old plan is repeated. With `stages`, give the
+    problem those of the new horizon. It runs the program that `solve` has compiled, and the plan that it returns has
+    the shapes of the one given, as `jax.lax.scan` needs; a solver of your own must be the one of `solve`, apart from
+    its numbers. Raises `ModelError` for `iterations` beside a solver, or below 1.
     """
+    if solver is not None and iterations is not None:
+        raise ModelError(
+            f"mpc_step: iterations={iterations!r} is for the default solver; give your solver max_iterations instead."
+        )
+    iterations = 1 if iterations is None else iterations
+    if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or iterations < 1:
+        raise ModelError(f"mpc_step: iterations must be a whole number of at least 1, got {iterations!r}.")
     problem = prepared(with_start(problem, state))
     if solver is None:
+        iterations = int(iterations)
         solver = FeasibilityDDP(max_iterations=iterations + 1)  # the first only evaluates the guess
         if problem.constraints:
             solver = AugmentedLagrangian(inner=solver, max_iterations=2 * iterations + 2, max_rounds=2)
+    elif problem.constraints and not solver.takes_constraints:
+        solver = AugmentedLagrangian(inner=solver)
     states, efforts, warm = starting_trajectory(problem, moved_on(plan))
     length = max(plan.report.history.cost.shape[-1], solver.max_iterations)
     found = improved(problem, states, efforts, warm, solver, length, None)

@@ -28,6 +28,7 @@ from mbjax.model import MultibodyModel
 from mbjax.simulation import State, actuation_matrix
 
 from .linearization import Linearization, differentiate_steps, linearize_move, replace_chosen
+from .problem import actuator_limits
 
 
 def velocity_after_impact(
@@ -59,6 +60,7 @@ class ScheduledContacts(eqx.Module):
 
     (M vdot + C v = B u + gravity, springs, damping + Gᵀ λ, with the rows G of active contacts held), then a
     semi-implicit Euler step. Before the first step of a contact its point's velocity is set to zero by an impulse.
+    The model's effort limits hold without `efforts=`.
     """
 
     contacts: BoundConstraintSet
@@ -152,16 +154,34 @@ class ScheduledContacts(eqx.Module):
 
     def active_rows(self, stage: dict[str, Array]) -> Bool[Array, " rows"]:
         """Which rows act at a stage."""
-        rows = [self.contacts.rows_of(name) for name in self.contacts.names]
-        return jnp.concatenate([jnp.broadcast_to(stage["active"][i], (r.stop - r.start,)) for i, r in enumerate(rows)])
+        rows = [(self.contacts.rows_of(name), active) for name, active in self.named(stage["active"]).items()]
+        return jnp.concatenate([jnp.broadcast_to(active, (r.stop - r.start,)) for r, active in rows])
 
     def named(self, active: Bool[Array, " contacts"]) -> dict[str, Array]:
         """What is active, by the constraints' names."""
-        return {name: active[i] for i, name in enumerate(self.contacts.names)}
+        names = self.contacts.names
+        if jnp.shape(active) != (len(names),):
+            raise ModelError(
+                f"ScheduledContacts: a stage has active= of shape {jnp.shape(active)}, the set {len(names)} contacts "
+                f"({', '.join(names)}); give contact_schedule a column for each of them, in this order."
+            )
+        return {name: active[i] for i, name in enumerate(names)}
+
+    def effort_limits(self, model: MultibodyModel) -> tuple[Float[Array, " nu"], Float[Array, " nu"]] | None:
+        """Limits of the actuators; None where they have none."""
+        return actuator_limits(model)
+
+    def effort_names(self, model: MultibodyModel) -> tuple[str, ...]:
+        """Names of the actuators."""
+        return model.actuator_names
 
 
 def contact_schedule(active: ArrayLike) -> dict[str, Bool[Array, "steps_and_end contacts"]]:
-    """Stages of a gait from which contacts are active at each of num_steps + 1 steps; those of step 0 do not begin."""
+    """Stages of a gait from which contacts are active at each of num_steps + 1 steps; those of step 0 do not begin.
+
+    `active` has a row for each step and a column for each of `contacts.names`, in that order; a `FlatFoot` has three
+    contacts. Raises `ModelError` unless it has two axes.
+    """
     active = jnp.asarray(active, bool)
     if active.ndim != 2:
         raise ModelError(

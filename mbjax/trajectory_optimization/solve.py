@@ -21,7 +21,7 @@ from .augmented_lagrangian import AugmentedLagrangian
 from .costs import term_at_step
 from .expansion import total_cost
 from .feasibility_ddp import FeasibilityDDP, clipped
-from .multipliers import Penalties, values_along, violations_along
+from .multipliers import Penalties, evaluate, is_evaluated, values_along, violations_along
 from .optimum_derivative import at_optimum, sides_of_limits
 from .problem import Problem, dtype_of, num_efforts, prepared, times_of
 from .rolled_out import rolled_out
@@ -218,4 +218,9 @@ def first_bad_place(problem: Problem, states: Any, efforts: Array) -> str:
             if not np.all(np.isfinite(value)):
                 kind, name = "terminal" if at_end else "running", getattr(term, "__name__", type(term).__name__)
                 return f"\n  {kind} cost {i} ({name}) of step {k} is not finite: {value}"
+        for constraint in problem.constraints:
+            if is_evaluated(constraint, at_end) and (constraint.when is None or constraint.when[k]):
+                value = np.asarray(evaluate(constraint, problem, x, None if at_end else efforts[k], stage))
+                if not np.all(np.isfinite(value)):
+                    return f"\n  constraint '{constraint.name}' of step {k} is not finite: {value}"
     return ""

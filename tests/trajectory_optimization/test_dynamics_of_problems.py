@@ -1,5 +1,6 @@
 """Dynamics that are given with the library: scheduled contacts, efforts that are remembered."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -75,6 +76,13 @@ def test_the_friction_cone_the_pyramid_and_the_force_are_those_of_the_contact(be
         to.ContactForce(dynamics, jnp.zeros(2))(bead, state, EFFORT, stage(True, False))
 
 
+def test_a_schedule_has_a_column_for_each_contact(bead, dynamics):
+    two = jax.tree.map(lambda x: x[0], to.contact_schedule([[True, False]]))
+    for read in (dynamics.acting, dynamics.active_rows):
+        with pytest.raises(mbjax.ModelError, match=r"shape \(2,\), the set 1 contacts \(foot\); give contact_schedule"):
+            read(two)
+
+
 @pytest.mark.whole_run("a guess of a pendulum, which holds what it can")
 def test_a_quasi_static_guess_stands_on_its_contacts_and_hovers_without(bead, dynamics):
     stages = to.contact_schedule([[True], [True], [False], [False]])
@@ -103,6 +111,25 @@ def test_a_schedule_marks_where_contacts_begin():
     np.testing.assert_array_equal(stages["begins"], [[0, 0], [0, 0], [1, 1], [0, 0]])
     with pytest.raises(mbjax.ModelError, match="a row for each step"):
         to.contact_schedule([1, 0])
+
+
+@pytest.mark.parametrize("kind", ["contacts", "last effort", "collocation"])
+def test_limits_of_the_model_hold_in_other_dynamics(bead, dynamics, kind):
+    """As in its steps; those of actuators without limits leave the problem without limits."""
+    rest = mbjax.State(jnp.zeros(3), jnp.zeros(3))
+    start, given = {
+        "contacts": (rest, {"dynamics": dynamics, "stages": to.contact_schedule([[True]] * 4)}),
+        "last effort": ((rest, jnp.zeros(3)), {"dynamics": to.WithLastEffort()}),
+        "collocation": (rest, {"dynamics": to.HermiteSimpson()}),
+    }[kind]
+    problem = to.Problem(bead, start, 3, to.Effort(), **given)
+    np.testing.assert_array_equal([problem.low, problem.high], [[-99.0] * 3, [99.0] * 3])
+    problem = to.Problem(bead, start, 3, to.Effort(), efforts=(-1e3, 2.0), **given)
+    np.testing.assert_array_equal([problem.low, problem.high], [[-99.0] * 3, [2.0] * 3])
+    with pytest.raises(mbjax.ModelError, match=r"efforts' low has shape \(2,\); the model has 3 actuators"):
+        to.Problem(bead, start, 3, to.Effort(), efforts=(jnp.zeros(2), 1.0), **given)
+    free = eqx.tree_at(lambda m: m.parameters.effort_limit, bead, jnp.full(3, jnp.inf))
+    assert to.Problem(free, start, 3, to.Effort(), **given).low is None
 
 
 def test_the_rate_of_efforts_is_a_cost(bead):

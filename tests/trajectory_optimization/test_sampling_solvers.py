@@ -46,5 +46,7 @@ def test_what_samplers_cannot_be():
         to.CrossEntropy(samples=8, elites=9)
     with pytest.raises(mbjax.ModelError, match="PathIntegral: samples must be"):
         to.PathIntegral(samples=1)
+    with pytest.raises(mbjax.ModelError, match="PathIntegral: temperature must be a number above 0, got 0"):
+        to.PathIntegral(temperature=0.0)
     with pytest.raises(mbjax.ModelError, match="PathIntegral: deviation has shape"):
         to.solve(pendulum(), solver=to.PathIntegral(jnp.ones(3)))

@@ -12,10 +12,15 @@ import mbjax
 from mbjax import trajectory_optimization as to
 from mbjax.trajectory_optimization.expansion import total_cost
 from mbjax.trajectory_optimization.rolled_out import rolled_out
+from mbjax.trajectory_optimization.solve import first_bad_place
 
-from .problems import STEPS, Goal, Linear, Pendulum, linear_quadratic, pendulum
+from .problems import STEPS, Goal, Linear, Pendulum, angle, linear_quadratic, pendulum, speed
 
 EXACT = to.FeasibilityDDP(tolerance=1e-15)
+
+
+def goal_at(stage: jax.Array) -> to.Effort:
+    return to.Effort(reference=stage)
 
 
 def cost_of_efforts(problem: to.Problem, efforts: jax.Array) -> jax.Array:
@@ -190,6 +195,27 @@ def test_receding_horizon_keeps_to_the_plan_and_rejects_a_push(plan):
     np.testing.assert_allclose(x, [1.2, 0.0], atol=0.05)
 
 
+def test_receding_horizon_with_a_solver_keeps_constraints():
+    problem = pendulum(constrained=True)
+    plan = to.solve(problem, solver=EXACT)
+    _, moved = to.mpc_step(problem, plan, plan.states[1], EXACT)
+    assert moved.report.converged
+    assert jnp.max(moved.states[:, 1]) <= 1.5 + 1e-6
+    assert jax.tree.structure(moved) == jax.tree.structure(plan)
+    limits, fast = (problem.low, problem.high), to.at_most(speed, 1.5, name="fast")
+    other = to.Problem(
+        None, problem.start, STEPS, problem.running, problem.terminal, limits, fast, dynamics=problem.dynamics
+    )
+    _, moved = to.mpc_step(other, plan, plan.states[1], EXACT)
+    assert moved.report.converged
+    assert jnp.max(moved.multipliers["fast"]) > 0.0
+    with pytest.raises(mbjax.ModelError, match="iterations=3 is for the default solver; give your solver max_iter"):
+        to.mpc_step(problem, plan, plan.states[1], EXACT, iterations=3)
+    for iterations in (0, -1, 1.5, True):
+        with pytest.raises(mbjax.ModelError, match="iterations must be a whole number of at least 1"):
+            to.mpc_step(problem, plan, plan.states[1], iterations=iterations)
+
+
 TRACES: list[None] = []
 
 
@@ -292,6 +318,11 @@ class TestProblemsWithoutSolution:
             (dict(stages=jnp.zeros(3)), "num_steps \\+ 1"),
             (dict(running=3.0), r"the running cost must be a function, or several, got 3\.0"),
             (dict(constraints=(1,)), "must be a trajectory_optimization.Constraint"),
+            (dict(constraints=to.at_most(angle, when=[1, 3])), r"'angle' has when= of shape \(2,\); give .* \+ 1 = 4"),
+            (dict(running=to.AtStage(goal_at)), "AtStage makes its goals of the data of a step; give stages="),
+            (dict(running=to.Scheduled(to.AtStage(goal_at), jnp.ones(4))), "Problem: AtStage makes its goals"),
+            (dict(terminal=to.Barrier(to.AtStage(goal_at), 0.0, 1.0)), "Problem: AtStage makes its goals"),
+            (dict(constraints=to.at_most(to.AtStage(goal_at))), "Problem: AtStage makes its goals"),
         ],
     )
     def test_wrong_arguments(self, change, message):
@@ -306,6 +337,16 @@ class TestProblemsWithoutSolution:
         )
         with pytest.raises(mbjax.ModelError, match=message):
             to.Problem(**(given | change))
+
+    def test_a_constraint_that_is_not_finite_names_itself_and_the_step(self):
+        base = pendulum()
+        bad = to.at_most(lambda model, x: jnp.log(x[0] - 1.0), when=jnp.arange(STEPS + 1) == 7, name="height")
+        given = STEPS, base.running, base.terminal, (base.low, base.high), bad
+        problem = to.Problem(None, base.start, *given, dynamics=base.dynamics)
+        states = jnp.zeros((STEPS + 1, 2))
+        found = first_bad_place(problem, states, jnp.zeros((STEPS, 1)))
+        assert "constraint 'height' of step 7 is not finite" in found
+        assert first_bad_place(problem, states + 2.0, jnp.zeros((STEPS, 1))) == ""
 
     def test_names_of_constraints_differ(self):
         with pytest.raises(mbjax.ModelError, match="two constraints are named"):

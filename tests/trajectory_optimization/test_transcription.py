@@ -11,6 +11,8 @@ import pytest
 import mbjax
 from mbjax import trajectory_optimization as to
 from mbjax.errors import MissingPackageError
+from mbjax.trajectory_optimization.expansion import total_cost
+from mbjax.trajectory_optimization.problem import times_of
 
 from .problems import STEPS, linear_quadratic, pendulum
 
@@ -112,6 +114,16 @@ def body() -> mbjax.MultibodyModel:
     <axis xyz="0 0 1"/></joint>"""
     text = f'<robot name="body">{link.format("a", 1.0)}{link.format("b", 0.5)}{joint}</robot>'
     return mbjax.load(text, time_step=0.1, base="floating", actuators="joints", on_unsupported="warn")
+
+
+def test_the_time_step_of_a_rule_is_that_of_costs_and_times():
+    """Also of a model that is continuous, whose own has no length."""
+    model = mbjax.load("pendulum")
+    rule = to.Trapezoid(time_step=0.05)
+    problem = to.Problem(model, mbjax.default_state(model), 3, to.Effort(), dynamics=rule, per="second")
+    states, efforts = jax.tree.map(lambda x: jnp.stack([x] * 4), problem.start), jnp.ones((3, 1))
+    np.testing.assert_allclose(total_cost(problem, states, efforts), 3 * 0.05 / 2)
+    np.testing.assert_allclose(times_of(problem, states, efforts).time, 0.05 * np.arange(4))
 
 
 @pytest.mark.whole_run("sparse derivatives of the pendulum's program")
