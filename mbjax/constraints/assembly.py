@@ -19,6 +19,7 @@ from mbjax.execution.arrays import scan
 from mbjax.execution.derivative_rules import varying_as_after
 from mbjax.kinematics import difference_configuration, integrate_configuration, velocity_to_qdot
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
+from mbjax.number_rules import is_known, shown
 from mbjax.spatial import safe_norm
 
 from .assembly_problem import (
@@ -94,8 +95,16 @@ def assembly_q(
     Derivatives with respect to the guess, the weights and all leaves are those of the nearest configuration. They are
     linear systems at the solution and do not depend on the iterations. They mean nothing where the status is not
     CONVERGED, nor with respect to a weight of zero where other coordinates of weight zero could make the same change.
+    Raises `ModelError` for a set that is bound to another model, a guess that is not finite, and numbers that are none.
     """
+    cset.require_model(model)
     q_guess = as_coordinates("q_guess", q_guess, model.num_positions, model.dtype)
+    if is_known(q_guess) and not np.all(np.isfinite(np.asarray(q_guess))):
+        raise ModelError(f"assembly_q: q_guess must be finite, got {shown(q_guess)}.")
+    if is_known(max_iterations) and not max_iterations >= 1:
+        raise ModelError(f"assembly_q: max_iterations must be at least 1, got {max_iterations!r}.")
+    if tolerance is not None and is_known(tolerance) and not tolerance > 0.0:
+        raise ModelError(f"assembly_q: tolerance must be > 0, got {tolerance!r}.")
     is_double = model.dtype == jnp.float64
     error = tolerance if tolerance is not None else 1e-12 if is_double else 1e-6
     tolerances = Tolerances(error, 1e-10 if is_double else 1e-4, max_iterations)
@@ -194,6 +203,7 @@ def assembly_qdot(
     least. Rows that constrain velocities only count too. Locked joints rest. Redundant rows do no harm. RBDL's
     CalcAssemblyQDot, with v in place of q̇.
     """
+    cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v_guess = as_coordinates("v_guess", v_guess, model.num_velocities, model.dtype)
     return call_compiled(_assembly_qdot, model, cset, q, v_guess, checked_weights(model, weights))

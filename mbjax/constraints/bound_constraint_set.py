@@ -53,7 +53,17 @@ class BoundConstraintSet(eqx.Module):
 
     def with_active(self, active: Mapping[str, Any]) -> "BoundConstraintSet":
         """The set with constraints switched on (True, 1.0) or off by name; the others stay as they are."""
-        return self._with(active, lambda c, value: eqx.tree_at(lambda c: c.active, c, cast(value, c.active.dtype)))
+
+        def changed(constraint: AbstractConstraint, value: Any) -> AbstractConstraint:
+            value = cast(value, constraint.active.dtype)
+            if value.shape != ():
+                raise ModelError(
+                    f"with_active: {constraint.label} has one switch for all of its rows, got shape {value.shape}. Use "
+                    "jax.vmap for a batch of worlds."
+                )
+            return eqx.tree_at(lambda c: c.active, constraint, value)
+
+        return self._with(active, changed)
 
     def with_v_plus(self, v_plus: Mapping[str, Any]) -> "BoundConstraintSet":
         """The set with other rates after an impact by name, in m/s or rad/s: one per constraint, or one per row."""

@@ -5,16 +5,19 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
+from mbjax.errors import ModelError
 from mbjax.execution import takes_model_first
 from mbjax.execution.arrays import scan
 from mbjax.forces import MultibodyForces
 from mbjax.kinematics import for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates
+from mbjax.number_rules import is_known
 
 from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import calc_constrained_dynamics, calc_constraint_residual, kkt_solve, masked
@@ -92,7 +95,8 @@ def constrained_inverse_dynamics(
     with that motion, |tau|² is least. A feasible motion is met exactly. With every velocity actuated, each motion that
     satisfies the constraints is feasible. Otherwise it is also where the constraints hold the velocities that are not
     actuated, such as a standing robot's base (RBDL's InverseDynamicsConstraints). With a `torque_weight` w > 0, in
-    1 / (kg m²) or 1 / kg, the sum (a - vdot)ᵀ M (a - vdot) + w |tau|² is least instead (RBDL's relaxed version).
+    1 / (kg m²) or 1 / kg, the sum (a - vdot)ᵀ M (a - vdot) + w |tau|² is least instead (RBDL's relaxed version). Raises
+    `ModelError` for another weight.
 
     `actuated` holds one truth value a velocity, True for all if none is given. Other arguments are as in
     `constrained_forward_dynamics`, which returns the same vdot and force for this tau.
@@ -103,6 +107,11 @@ def constrained_inverse_dynamics(
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
     driven = jnp.ones(model.num_velocities, bool) if actuated is None else jnp.asarray(actuated, bool)
     driven = as_coordinates("actuated", driven, model.num_velocities, model.dtype)
+    if torque_weight is not None and is_known(torque_weight) and not np.all(np.asarray(torque_weight) > 0.0):
+        raise ModelError(
+            f"constrained_inverse_dynamics: torque_weight must be > 0, got {torque_weight}; leave it out for the least "
+            "torques of the exact motion."
+        )
     weight = None if torque_weight is None else jnp.asarray(torque_weight, model.dtype)
     solver = Direct() if solver is None else solver
     return for_worlds_of(_constrained_inverse_dynamics, model, cset, q, v, vdot, forces, driven, weight, solver)

@@ -153,5 +153,8 @@ def constraint_forces_by_name(
     """Forces λ, or impulses, of each constraint by its name; leading axes are kept."""
     multipliers = jnp.asarray(multipliers)
     if multipliers.shape[-1:] != (cset.num_rows,):
-        raise ValueError(f"multipliers have shape {multipliers.shape}, the set has {cset.num_rows} rows.")
+        raise ModelError(
+            f"constraint_forces_by_name: multipliers have shape {multipliers.shape}; the last axis must be the set's "
+            f"{cset.num_rows} rows: {', '.join(cset.row_names)}."
+        )
     return {name: multipliers[..., cset.rows_of(name)] for name in cset.names}

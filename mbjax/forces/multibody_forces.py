@@ -38,7 +38,9 @@ class MultibodyForces(eqx.Module):
 
     def __check_init__(self):
         if jnp.ndim(self.generalized) == 1 and jnp.ndim(self.body) == 2 and jnp.shape(self.body)[1] != 6:
-            raise ValueError(f"body forces must be (nb, 6), torque first, got {jnp.shape(self.body)}.")
+            raise ModelError(
+                f"MultibodyForces: body must be (nb, 6), torque first, one row per body, got {jnp.shape(self.body)}."
+            )
 
 
 @takes_model_first
@@ -107,9 +109,9 @@ def calc_mobod_forces(
     """Sums the spatial forces on each mobod's bodies, about its tree's origin T; raises for a wrong shape."""
     F_Bo_W = jnp.asarray(F_Bo_W, model.dtype)
     if F_Bo_W.shape[:2] != (model.num_bodies, 6) or F_Bo_W.ndim != 2 + model.num_world_axes:
-        raise ValueError(
-            f"body forces have shape {F_Bo_W.shape}, the model needs ({model.num_bodies}, 6): one row per body, "
-            "the world first."
+        raise ModelError(
+            f"MultibodyForces: body has shape {F_Bo_W.shape}, the model needs ({model.num_bodies}, 6): one row per "
+            "body, the world first."
         )
     t, f = jnp.split(ca.transpose(F_Bo_W), 2)
     p_TBo_W = take(position.p_TM_W, model.topology.body_mobods, 1) + calc_body_offsets(model, position)

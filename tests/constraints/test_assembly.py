@@ -136,6 +136,25 @@ def test_weights_that_cannot_be_are_refused() -> None:
         mbjax.assembly_q(mechanism.model, mechanism.cset, q_guess, jnp.array([1.0, -1.0, 1.0]))
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"max_iterations": 0}, "max_iterations must be at least 1, got 0"),
+        ({"tolerance": -1e-9}, "tolerance must be > 0"),
+        ({"q_guess": [0.0, np.nan, 0.0]}, "q_guess must be finite"),
+        ({"cset": spring_leg().cset}, "bound to another model"),
+    ],
+)
+def test_what_assembly_refuses(given: dict, message: str) -> None:
+    mechanism = four_bar()
+    given = {"cset": mechanism.cset, "q_guess": mechanism.q} | given
+    with pytest.raises(mbjax.ModelError, match=message):
+        mbjax.assembly_q(mechanism.model, **given)
+    if "another model" in message:
+        with pytest.raises(mbjax.ModelError, match=message):
+            mbjax.assembly_qdot(mechanism.model, given["cset"], mechanism.q, mechanism.v)
+
+
 @functools.cache
 def planar_arm(links: int = 3) -> Mechanism:
     """Unit links in a plane whose tip goes to a goal: `p_AP` of its loop."""

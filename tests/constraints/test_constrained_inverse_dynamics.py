@@ -115,5 +115,8 @@ def test_wrong_sizes() -> None:
     case = mechanisms.five_bar()
     with pytest.raises(ValueError, match="actuated has shape"):
         mbjax.constrained_inverse_dynamics(case.model, case.cset, case.q, case.v, case.v, actuated=[True])
+    for weight in (0.0, -1.0, np.nan):
+        with pytest.raises(mbjax.ModelError, match=r"torque_weight must be > 0, got .*; leave it out"):
+            mbjax.constrained_inverse_dynamics(case.model, case.cset, case.q, case.v, case.v, torque_weight=weight)
     with pytest.raises(ValueError, match="force has shape"):
         mbjax.inverse_dynamics_with_constraints(case.model, case.cset, case.q, case.v, case.v, jnp.zeros(1))

@@ -266,7 +266,9 @@ def test_wrong_models_are_refused() -> None:
         four_bar().cset.with_active({"lop": False})
     with pytest.raises(ModelError, match=r"'loop' has 2 row\(s\), got shape \(3,\)"):
         four_bar().cset.with_v_plus({"loop": [0.0, 0.0, 1.0]})
-    with pytest.raises(ValueError, match=r"multipliers have shape \(3,\), the set has 2 rows"):
+    with pytest.raises(ModelError, match=r"'loop' has one switch for all of its rows, got shape \(3,\)"):
+        four_bar().cset.with_active({"loop": [1, 0, 1]})
+    with pytest.raises(ModelError, match=r"by_name: multipliers have shape \(3,\).* 2 rows: loop\[0\], loop\[1\]"):
         mbjax.constraint_forces_by_name(four_bar().cset, np.zeros(3))
     with pytest.raises(ModelError, match="wrt must be 'v' or 'qdot', got 'q'"):
         mbjax.constraints_jacobian(model, four_bar().cset, q, "q")

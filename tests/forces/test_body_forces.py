@@ -57,6 +57,12 @@ def test_wrong_places_are_refused():
         mbjax.add_in_one_force(model, zero, "j3", 2, 1.0)
     with pytest.raises(mbjax.ModelError, match="no body named 'b60'"):
         mbjax.add_in_force_in_world(model, zero, "b60", jnp.zeros(6))
+    with pytest.raises(mbjax.ModelError, match=r"MultibodyForces: body must be \(nb, 6\)"):
+        mbjax.MultibodyForces(zero.generalized, jnp.zeros((3, 5)))
+    with pytest.raises(mbjax.ModelError, match=r"MultibodyForces: body has shape \(3, 6\), the model needs"):
+        mbjax.generalized_forces(
+            model, model.parameters.default_positions, mbjax.MultibodyForces(zero.generalized, jnp.zeros((3, 6)))
+        )
     with pytest.raises(ValueError, match="F_Bp_E has shape"):
         mbjax.add_in_force(model, model.parameters.default_positions, zero, "b6", jnp.zeros(3), jnp.zeros(3), "world")
 
