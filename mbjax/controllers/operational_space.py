@@ -30,12 +30,13 @@ def operational_space(
 ) -> Float[Array, " nu"]:
     """Efforts (nu,) in N m or N at which a `task`, such as `FrameTask`, accelerates as it asks.
 
-    B u = Jᵀ F + (1 - Jᵀ J̄ᵀ) tau_0,    F = Λ (a - J̇ v) + J̄ᵀ (C v + g),    Λ = (J M⁻¹ Jᵀ)⁻¹,    J̄ = M⁻¹ Jᵀ Λ
+    B u = Jᵀ F + (1 - Jᵀ J̄ᵀ) tau_0,    F = Λ (a - J̇ v) + J̄ᵀ h,    Λ = (J M⁻¹ Jᵀ)⁻¹,    J̄ = M⁻¹ Jᵀ Λ
 
     (Khatib 1987, "A unified approach for motion and force control of robot manipulators"), with
-    tau_0 = g + K_q (q_0 ⊖ q) - D_q v for the `posture` q_0 (nq,), or g alone. What is left of tau_0 accelerates nothing
-    in the task. Where the task is singular, its inertia is damped and directions without mobility are given up.
-    Raises `ModelError` where a joint of the arm has no actuator.
+    tau_0 = h + K_q (q_0 ⊖ q) - D_q v for the `posture` q_0 (nq,), or h alone, where h is C v + g less the forces of
+    springs and damping; `posture_stiffness` and `posture_damping` act only with `posture`. What is left of tau_0
+    accelerates nothing in the task. Where the task is singular, its inertia is damped and directions without mobility
+    are given up. Raises `ModelError` where a joint of the arm has no actuator.
     """
     state = checked("operational_space", model, state)
     if isinstance(task, FrameTask):

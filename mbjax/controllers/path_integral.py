@@ -6,10 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mbjax.errors import ModelError
-from mbjax.number_rules import is_known
 from mbjax.trajectory_optimization import Problem
-from mbjax.trajectory_optimization.path_integral import weighted_mean
+from mbjax.trajectory_optimization.path_integral import require_temperature, weighted_mean
 from mbjax.trajectory_optimization.sampling import SampledPlan, draw_samples, require_samples
 
 from .sampled_plans import improved_plan
@@ -38,10 +36,8 @@ def mppi_step(
     the noise as drawn.
     """
     require_samples("mppi_step", samples, knots)
-    temperature = jnp.asarray(temperature, plan.efforts.dtype)
-    if is_known(temperature) and not (temperature.shape == () and temperature > 0.0):
-        raise ModelError(f"mppi_step: temperature must be a number above 0, got {temperature}.")
-    improve = PathIntegralTurn(temperature, samples, knots)
+    require_temperature("mppi_step", temperature)
+    improve = PathIntegralTurn(jnp.asarray(temperature, plan.efforts.dtype), samples, knots)
     return improved_plan("mppi_step", improve, problem, plan, state, key, iterations)
 
 

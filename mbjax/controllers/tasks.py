@@ -27,6 +27,7 @@ from mbjax.kinematics import (
     relative_transform,
 )
 from mbjax.model import MultibodyModel, as_array
+from mbjax.number_rules import FINITE, checked_numbers
 from mbjax.simulation import State
 from mbjax.spatial import RigidTransform, rotation_log
 
@@ -44,11 +45,18 @@ def feedback(task: Any, acceleration: Any, velocity: Array, error: Array) -> Arr
     return acceleration + task.damping * velocity + task.stiffness * error
 
 
+def checked_rows(call: str, what: str, value: ArrayLike, size: int) -> Float[Array, "..."]:
+    """A gain or weight of a task: a number, or one for each of its rows."""
+    return jnp.asarray(checked_numbers(call, what, value, FINITE, (size,), is_repeated=True), float)
+
+
 class FrameTask(eqx.Module):
     """Moves a frame F to X_WF, with the spatial velocity V_WF_W and acceleration A_WF_W, rotation first.
 
-    `stiffness` in 1/s² and `damping` in 1/s are numbers or (6,). `axes` are the rows that count, in the world: 0 to 2
-    turn about x, y, z, 3 to 5 move along them. The error is a rotation vector in the world, then a translation.
+    `axes` are the rows that count, in the world: 0 to 2 turn about x, y, z, 3 to 5 move along them. `stiffness` in 1/s²
+    and `damping` in 1/s are numbers or (6,), rotation first, whatever the `axes`; `weight`, a number or one for each of
+    the `axes`, counts in `whole_body` control only. The error is a rotation vector in the world, then a translation.
+    Raises `ModelError` for gains, weights and axes that are none.
     """
 
     X_WF: RigidTransform
@@ -74,10 +82,12 @@ class FrameTask(eqx.Module):
     ):
         self.frame, self.X_WF, self.axes = frame, X_WF, tuple(axes)
         self.V_WF_W, self.A_WF_W = jnp.asarray(V_WF_W, float), jnp.asarray(A_WF_W, float)
-        self.stiffness, self.damping = jnp.asarray(stiffness, float), jnp.asarray(damping, float)
-        self.weight = jnp.asarray(weight, float)
+        call = f"FrameTask('{frame}')"
+        self.stiffness = checked_rows(call, "stiffness", stiffness, 6)
+        self.damping = checked_rows(call, "damping", damping, 6)
+        self.weight = checked_rows(call, "weight", weight, len(self.axes))
         if not self.axes or len(set(self.axes)) < len(self.axes) or not set(self.axes) <= set(range(6)):
-            raise ModelError(f"FrameTask('{frame}'): axes must be different numbers from 0 to 5, got {self.axes}.")
+            raise ModelError(f"{call}: axes must be different numbers from 0 to 5, got {self.axes}.")
 
     def __call__(self, model: MultibodyModel, state: State) -> TaskMotion:
         zero, rows = jnp.zeros(3, model.dtype), jnp.array(self.axes)
@@ -96,7 +106,11 @@ def pose_error(model: MultibodyModel, q: Array, frame: str | int, X_WF_d: RigidT
 
 
 class CenterOfMassTask(eqx.Module):
-    """Moves the centre of mass of the whole model to p_WCcm, with a velocity and an acceleration, in the world."""
+    """Moves the centre of mass of the whole model to p_WCcm, with a velocity and an acceleration, in the world.
+
+    `stiffness` in 1/s², `damping` in 1/s and `weight` are numbers or (3,); the `weight` counts in `whole_body` control
+    only. Raises `ModelError` for others.
+    """
 
     p_WCcm: Float[Array, "3"]
     v_WCcm: Float[Array, "..."]
@@ -116,8 +130,10 @@ class CenterOfMassTask(eqx.Module):
         weight: ArrayLike = 1.0,
     ):
         self.p_WCcm, self.v_WCcm = as_array("p_WCcm", p_WCcm, 3, float), jnp.asarray(v_WCcm, float)
-        self.a_WCcm, self.weight = jnp.asarray(a_WCcm, float), jnp.asarray(weight, float)
-        self.stiffness, self.damping = jnp.asarray(stiffness, float), jnp.asarray(damping, float)
+        self.a_WCcm = jnp.asarray(a_WCcm, float)
+        self.stiffness = checked_rows("CenterOfMassTask", "stiffness", stiffness, 3)
+        self.damping = checked_rows("CenterOfMassTask", "damping", damping, 3)
+        self.weight = checked_rows("CenterOfMassTask", "weight", weight, 3)
 
     def __call__(self, model: MultibodyModel, state: State) -> TaskMotion:
         J = jacobian_center_of_mass_translational_velocity(model, state.q)
@@ -127,7 +143,11 @@ class CenterOfMassTask(eqx.Module):
 
 
 class PostureTask(eqx.Module):
-    """Moves the configuration to q (nq,), with velocities and accelerations (nv,), along its tangent."""
+    """Moves the configuration to q (nq,), with velocities and accelerations (nv,), along its tangent.
+
+    `stiffness` in 1/s², `damping` in 1/s and `weight` are numbers or (nv,), which is checked where the model is known;
+    the `weight` counts in `whole_body` control only.
+    """
 
     q: Float[Array, " nq"]
     v: Float[Array, "..."]
@@ -152,6 +172,8 @@ class PostureTask(eqx.Module):
 
     def __call__(self, model: MultibodyModel, state: State) -> TaskMotion:
         nv = model.num_velocities
+        for what in ("stiffness", "damping", "weight"):
+            checked_rows("PostureTask", what, getattr(self, what), nv)
         error = difference_configuration(model, state.q, self.q)
         wanted = feedback(self, self.vdot, self.v - state.v, error)
         return TaskMotion(jnp.eye(nv, dtype=model.dtype), jnp.zeros(nv, model.dtype), wanted)

@@ -10,6 +10,7 @@ import pytest
 
 import mbjax
 from mbjax import controllers
+from mbjax.controllers.damping_design import damping_matrix
 from mbjax.controllers.task_inertia import calc_task_inertia
 from tests.gradients.checks import compiled
 
@@ -292,8 +293,25 @@ def test_models_that_efforts_cannot_move_at_will_are_refused() -> None:
 def test_wrong_gains_and_references_are_refused(given, message) -> None:
     with pytest.raises(mbjax.ModelError, match=message):
         controllers.joint_impedance(planar(), mbjax.State(jnp.zeros(2), jnp.zeros(2)), jnp.zeros(2), **given)
-    with pytest.raises(mbjax.ModelError, match="numbers from 0 to 5"):
-        controllers.FrameTask("tool", mbjax.RigidTransform(jnp.eye(3), jnp.zeros(3)), axes=(3, 6))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"axes": (3, 6)}, "numbers from 0 to 5"),
+        ({"axes": (3, 4, 5), "stiffness": jnp.ones(3)}, r"FrameTask\('tool'\): stiffness must be one number or 6"),
+        ({"damping": jnp.ones((6, 6))}, "damping must be one number or 6"),
+        ({"axes": (3, 4, 5), "weight": jnp.ones(6)}, "weight must be one number or 3"),
+    ],
+)
+def test_tasks_with_wrong_numbers_are_refused(given, message) -> None:
+    with pytest.raises(mbjax.ModelError, match=message):
+        controllers.FrameTask("tool", mbjax.RigidTransform(jnp.eye(3), jnp.zeros(3)), **given)
+    with pytest.raises(mbjax.ModelError, match="CenterOfMassTask: damping must be one number or 3"):
+        controllers.CenterOfMassTask(jnp.zeros(3), damping=jnp.ones(6))
+    state = mbjax.State(jnp.zeros(2), jnp.zeros(2))
+    with pytest.raises(mbjax.ModelError, match="PostureTask: weight must be one number or 2"):
+        controllers.PostureTask(jnp.zeros(2), weight=jnp.ones(3))(planar(), state)
 
 
 @pytest.mark.whole_run("their values, above, and derivatives of the dynamics, in test_dynamics_derivatives.py")
@@ -343,6 +361,24 @@ def test_derivatives_of_impedance_where_the_frame_moves_in_two_of_six_directions
     differences = np.stack([(run(q + d)[0] - run(q - d)[0]) / (2.0 * h) for d in h * np.eye(2)], 1)
     np.testing.assert_allclose(forward, reverse, atol=1e-10)
     np.testing.assert_allclose(reverse, differences, atol=1e-6)
+
+
+def test_derivatives_of_damping_where_stiffness_is_zero_in_some_directions() -> None:
+    """First and second ones, by an inertia and by a scale of the stiffness: derivatives are those of differences."""
+    stiffness = jnp.diag(jnp.array([0.0, 0.0, 0.0, 3.0, 4.0, 3.0]))
+    A, B, weight = jax.random.normal(jax.random.key(0), (3, 6, 6))
+
+    def damping(t):
+        L = jnp.eye(6) + 0.2 * A + 0.3 * jnp.sin(t) * B
+        return jnp.sum(weight * damping_matrix(L @ L.T, (1.0 + t) * stiffness, jnp.array(0.7)))
+
+    of = compiled(lambda t: (damping(t), jax.grad(damping)(t), jax.jacfwd(jax.grad(damping))(t)))
+    t, h = jnp.array(0.3), 1e-4
+    (above, slope_above, _), (below, slope_below, _), (_, slope, second) = of(t + h), of(t - h), of(t)
+    np.testing.assert_allclose(slope, (above - below) / (2.0 * h), rtol=1e-6)
+    np.testing.assert_allclose(second, (slope_above - slope_below) / (2.0 * h), rtol=1e-6)
+    by_stiffness = compiled(jax.grad(lambda K: jnp.sum(damping_matrix(jnp.eye(6) + A @ A.T, K, jnp.array(0.7)))))
+    assert np.all(np.isfinite(by_stiffness(stiffness)))
 
 
 def test_derivatives_of_admittance() -> None:
