@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -48,12 +49,12 @@ def fit(
     """Fits unknown parameters to logs, with `Predictions` to recordings; the result says what was found, and how well.
 
     Where the method does not know the noise, it is estimated from what the first fit leaves, channel by channel, and
-    the fit goes on with it. `held_out` logs are not fitted; their errors are in the result. A parameter that never
-    influences the data is an error that names it, unless `unseen="report"`. A fit that does not converge raises
+    the fit goes on with it. `held_out` logs are not fitted; their errors are in the result, by name. A parameter that
+    never influences the data is an error that names it, unless `unseen="report"`. A fit that does not converge raises
     nothing: `fit.converged` and `fit.message` say so. `progress` shows a line with the step and its cost; None shows it
     on a terminal and in a notebook.
     """
-    require_arguments(unknown, method)
+    require_arguments(unknown, method, unseen)
     with telling("fit", progress) as teller:
         return fitted(unknown, logs, method, solver, held_out, start, unseen, teller)
 
@@ -70,7 +71,9 @@ def fitted(
 ) -> Fit:
     """The fit, which tells where it is."""
     logs = as_logs(logs, method)
-    held_out = as_logs(held_out, method) if not isinstance(held_out, tuple) or held_out else ()
+    held_out = (held_out,) if isinstance(held_out, Log | Recording) else tuple(held_out)
+    held_out = as_logs(held_out, method) if held_out else ()
+    require_own_names(held_out)
     cleaner = method if isinstance(method, MethodWithRows) and method.can_clean(unknown) else None
     problem = (method if cleaner is None else cleaner.plain).problem(unknown, logs)
     y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(start)
@@ -243,8 +246,8 @@ def sentence(message: str, run: Run, r: np.ndarray) -> str:
     return f"Not converged: {message or 'no step was taken'}; half the sum of squares is {cost}."
 
 
-def require_arguments(unknown: Any, method: Any) -> None:
-    """Raises `ModelError` for unknowns or a method of another kind, as where arguments are in another order."""
+def require_arguments(unknown: Any, method: Any, unseen: str) -> None:
+    """Raises `ModelError` for unknowns, a method or a word of another kind, as where arguments are in another order."""
     if not isinstance(unknown, Parameters):
         raise ModelError(f"fit: the first argument must be si.Parameters(model, …), got {type(unknown).__name__}.")
     if not hasattr(method, "problem"):
@@ -252,6 +255,18 @@ def require_arguments(unknown: Any, method: Any) -> None:
         raise ModelError(
             f"fit: the method must be si.Torques(), si.Trajectories(horizon=…) or one of your own, got {came}."
         )
+    if unseen not in ("error", "report"):
+        raise ModelError(f"fit: unseen must be 'error' or 'report', got {unseen!r}.")
+
+
+def require_own_names(held_out: tuple[Data, ...]) -> None:
+    """Raises `ModelError` where two held-out logs have one name."""
+    for name, count in Counter(log.name for log in held_out).items():
+        if count > 1:
+            raise ModelError(
+                f"fit: {count} held-out logs are named '{name}', and their errors are kept by name; give others: "
+                "dataclasses.replace(log, name=...)."
+            )
 
 
 def as_logs(logs: Data | Sequence[Data], method: Method) -> tuple[Data, ...]:

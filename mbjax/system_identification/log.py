@@ -1,6 +1,7 @@
 """A log: what was measured along one motion, and which of it is data."""
 
 import dataclasses
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +12,12 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
-from mbjax.errors import ModelError
+from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import compiled_outside_jit
 from mbjax.kinematics import jacobian_spatial_velocity
 from mbjax.linear_algebra import pseudo_inverse
 from mbjax.model import MultibodyModel, summary_of
+from mbjax.simulation import actuation_matrix, actuation_matrix_pseudoinverse
 
 from .effort_filter import EffortFilter, make_effort_filter
 from .signals import differentiate, differentiate_configurations, low_pass, smooth_positions
@@ -117,13 +119,16 @@ def make_log(
     """A log from arrays with a row for each sample.
 
     Velocities and accelerations that are not given are differentiated from what is, along the configuration manifold.
-    Of `effort` (along v) and `actuation` (by actuator) either follows from the other, by the actuators' joints.
+    Of `effort` (along v) and `actuation` (by actuator) either follows from the other, by `mbjax.actuation_matrix`:
+    actuators of one joint share its effort evenly. Where neither is given, both are zero, with a warning.
     Times may be uneven for `Torques`; samples whose derivatives reach over a longer gap are no data. `weight` and
     `recorded` are those of `Log`. `cutoff` in Hz is that of a filter for measured and predicted efforts, for which
     times must be even; positions, velocities and accelerations are low-passed at five times that, or
     `cutoff={"effort": 10, "position": 40}` says both. Filters run forwards and backwards, so that nothing comes late.
     """
     time = np.asarray(time, float)
+    if time.ndim != 1:
+        raise ModelError(f"{name}: time must be finite numbers (steps,) in s, got shape {time.shape}.")
     steps = time.shape[0]
 
     def checked(what: str, x: Any, width: int) -> np.ndarray:
@@ -139,6 +144,10 @@ def make_log(
 
     if steps < 4:
         raise ModelError(f"{name}: {steps} samples are too few to identify anything; at least 4 are needed.")
+    bad_times = np.flatnonzero(~np.isfinite(time))
+    if bad_times.size:
+        row = int(bad_times[0])
+        raise ModelError(f"{name}: time must be finite numbers (steps,) in s; row {row} has {time[row]}.")
     gaps = np.diff(time)
     if np.any(gaps <= 0.0):
         row = int(np.argmin(gaps))
@@ -157,14 +166,16 @@ def make_log(
         v, vdot = (None if x is None else low_pass(x, period, cutoffs["position"]) for x in (v, vdot))
     v = differentiate_configurations(model, q, time) if v is None else v
     vdot = differentiate(v, time) if vdot is None else vdot
-    place = np.zeros((nu, nv))
-    place[np.arange(nu), list(model.layout.velocities_of_actuators)] = 1.0
     if actuation is not None:
         actuation = checked("actuation", actuation, nu)
-        effort = actuation @ place if effort is None else checked("effort", effort, nv)
+        B = np.asarray(actuation_matrix(model), float)
+        effort = actuation @ B.T if effort is None else checked("effort", effort, nv)
     else:
+        if effort is None:
+            words = "no effort or actuation was given; they count as zero. Give zeros if they were."
+            warnings.warn(f"{name}: {words}", ModelWarning, stacklevel=2)
         effort = np.zeros((steps, nv)) if effort is None else checked("effort", effort, nv)
-        actuation = effort @ place.T
+        actuation = effort @ np.asarray(actuation_matrix_pseudoinverse(model), float).T
     external = np.zeros((steps, nv)) if external is None else checked("external", external, nv)
     arrays = [jnp.asarray(x, model.dtype) for x in (time, q, v, vdot, effort, external, actuation)]
     kept = usable * (recorded > 0.0)
@@ -270,6 +281,13 @@ def contact_jacobians(
         return jnp.concatenate(parts)
 
     return jax.vmap(of_one)(jnp.asarray(q, model.dtype))
+
+
+def first_contact_row(call: str, contact_rows: int) -> int:
+    """The first of a contact's six rows, torque then force, that `contact_rows` of them leave; refuses but 3 and 6."""
+    if contact_rows not in (3, 6):
+        raise ModelError(f"{call}: contact_rows must be 3, forces, or 6, torques too, got {contact_rows!r}.")
+    return 6 - contact_rows
 
 
 def contact_projectors(

@@ -12,17 +12,22 @@ from mbjax.errors import ModelError, ModelWarning
 from mbjax.model import MultibodyModel, near_matches
 
 from .log import LONG_GAP, Log, make_log
-from .log_checks import check_excitation, check_units, check_what_is_left, require_numbers, require_times
+from .log_checks import DEGREE, check_excitation, check_units, check_what_is_left, require_numbers, require_times
 from .log_columns import SIGNALS, columns_hint, labels_of, match_columns, required_labels
 from .log_files import read_table
 from .signals import resample, resample_positions
 
 ON_TIME = 0.05  # of a period, by which a sample may be off the grid and still be itself
+UNITS_OF_EFFORT = {"N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "A": 1.0, "mA": 1e-3}
 UNITS = {
-    "": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "rad": 1.0, "deg": np.pi / 180.0, "m": 1.0, "mm": 1e-3,
-    "rad/s": 1.0, "deg/s": np.pi / 180.0, "rpm": 2.0 * np.pi / 60.0, "m/s": 1.0, "mm/s": 1e-3, "rad/s2": 1.0,
-    "deg/s2": np.pi / 180.0, "m/s2": 1.0, "N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "A": 1.0, "mA": 1e-3,
-}  # fmt: skip
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "position": {"rad": 1.0, "deg": DEGREE, "m": 1.0, "mm": 1e-3},
+    "velocity": {"rad/s": 1.0, "deg/s": DEGREE, "rpm": 2.0 * np.pi / 60.0, "m/s": 1.0, "mm/s": 1e-3},
+    "acceleration": {"rad/s2": 1.0, "deg/s2": DEGREE, "m/s2": 1.0},
+    "effort": UNITS_OF_EFFORT,
+    "external": UNITS_OF_EFFORT,
+    "actuation": UNITS_OF_EFFORT,
+}
 
 
 def read_log(
@@ -83,6 +88,7 @@ def read_log(
         raise ModelError(f"{path}: no columns of positions were found. {columns_hint(model, list(table))}")
     if not {"effort", "actuation"} & set(signals):
         warnings.warn(f"{path}: no efforts or actuation were found; they count as zero.", ModelWarning, stacklevel=2)
+        signals["effort"] = np.zeros((len(time), model.num_velocities))
     grid = time if period == "recorded" else even_times(time, period, start, stop, offsets)
     if len(grid) < 8:
         raise ModelError(f"{path}: only {len(grid)} samples, from {time[0]:g} s to {time[-1]:g} s, are too few.")
@@ -170,11 +176,12 @@ def stack(
 
 
 def unit_factor(path: Path, units: dict[str, str], signal: str, column: str | None) -> float:
-    """Factor of a column's unit to SI."""
-    unit = units.get(column or "", units.get(signal, ""))
-    if unit not in UNITS:
-        raise ModelError(f"{path}: unit '{unit}' of {column} is unknown. {near_matches(unit, list(UNITS))}")
-    return UNITS[unit]
+    """Factor of a column's unit to SI; 1 where none is given."""
+    unit, known = units.get(column or "", units.get(signal, "")), UNITS[signal]
+    if unit and unit not in known:
+        *others, last = known
+        raise ModelError(f"{path}: '{unit}' is no unit of {signal}; give {', '.join(others)} or {last}.")
+    return known.get(unit, 1.0)
 
 
 def even_times(
@@ -186,7 +193,7 @@ def even_times(
     first = max(time[0] + late, -np.inf if start is None else start)
     last = min(time[-1] + early, np.inf if stop is None else stop)
     count = int(np.floor((last - first) / step + 1e-6)) + 1
-    return first + step * np.arange(max(count, 0))
+    return np.minimum(first + step * np.arange(max(count, 0)), last)  # the last may be past it by rounding
 
 
 def is_recorded(time: Float[np.ndarray, " rows"], at: Float[np.ndarray, " steps"]) -> Bool[np.ndarray, " steps"]:

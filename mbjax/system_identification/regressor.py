@@ -44,7 +44,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 from mbjax.topology import sum_directions
 
-from .log import contact_projectors
+from .log import contact_projectors, first_contact_row
 from .system import velocity_labels
 
 TEN = ("mass", "mc.x", "mc.y", "mc.z", "I.xx", "I.yy", "I.zz", "I.xy", "I.xz", "I.yz")
@@ -203,7 +203,8 @@ def regressor_of_log(
     `contacts` are bodies that touch something with forces nobody measured: what they could do at the bodies' origins,
     in three translations or with `contact_rows=6` also torques, is projected out, as `Torques(contacts=)` does.
     """
+    first = first_contact_row("regressor_of_log", contact_rows)
     Y = jax.vmap(lambda q, v, vdot: regressor(model, q, v, vdot))(q, v, vdot)
     if not contacts:
         return Y
-    return contact_projectors(model, q, tuple(contacts), 0 if contact_rows == 6 else 3) @ Y
+    return contact_projectors(model, q, tuple(contacts), first) @ Y

@@ -46,7 +46,8 @@ def one_value(name: str, members: Sequence[Chosen], values: Float[np.ndarray, " 
                 "one space; give one of them another name."
             )
     low, high = float(values.min()), float(values.max())
-    if first.space.start is None and high - low > ALIKE * max(abs(low), abs(high)):
+    needs_one = first.space.start is None or first.space.is_relative  # to start from, or for bounds
+    if needs_one and high - low > ALIKE * max(abs(low), abs(high)):
         raise ModelError(
             f"Parameters: the {len(members)} numbers that share '{name}' are from {low:g} to {high:g} in the model. "
             "Say where the common value starts: shared(name, positive(start=…)), or set them alike first."

@@ -11,6 +11,8 @@ from mbjax.joints import JOINT_KINDS
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.model import MultibodyModel
 
+SLACK_AT_ENDS = 1e-6  # of a period, by which a time may be outside of those that are known
+
 
 def derivative_weights(time: Float[np.ndarray, " steps"]) -> Float[np.ndarray, "steps 5"]:
     """Weights of the samples from two before to two after whose sum is the rate at each time.
@@ -118,9 +120,15 @@ def resample_positions(
 def resample(
     time: Float[np.ndarray, " steps"], x: Float[np.ndarray, "steps n"], at: Float[np.ndarray, " new"]
 ) -> Float[np.ndarray, "new n"]:
-    """Signals at other times, by a shape-preserving cubic (PCHIP), which does not overshoot."""
+    """Signals at other times within those given, by a shape-preserving cubic (PCHIP), which does not overshoot."""
     from scipy import interpolate
 
+    time, at = np.asarray(time, float), np.asarray(at, float)
+    slack = SLACK_AT_ENDS * float(time[-1] - time[0]) / len(time)
+    if not np.all((at >= time[0] - slack) & (at <= time[-1] + slack)):
+        raise ModelError(
+            f"resample: times must lie within {time[0]:g} … {time[-1]:g} s, got {at.min():g} … {at.max():g}."
+        )
     return interpolate.PchipInterpolator(time, x, axis=0)(at)
 
 

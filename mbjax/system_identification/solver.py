@@ -23,6 +23,12 @@ SETTLED = 4  # steps
 OPTIONS = {"jac": "bwd"}  # of n + 1 rows whose Jacobian is known; it is then an array, not a program
 
 
+def require_steps(solver: str, max_steps: Any) -> None:
+    """Raises `ModelError` unless a solver may take a step."""
+    if isinstance(max_steps, bool) or not isinstance(max_steps, int) or max_steps < 1:
+        raise ModelError(f"{solver}: max_steps must be a whole number of at least 1, got {max_steps!r}.")
+
+
 @dataclasses.dataclass(frozen=True)
 class LevenbergMarquardt:
     """Levenberg-Marquardt of optimistix. Tolerances of None follow the type: 1e-10 for 64 bits, 1e-5 for 32."""
@@ -30,6 +36,9 @@ class LevenbergMarquardt:
     rtol: float | None = None
     atol: float | None = None
     max_steps: int = 100
+
+    def __post_init__(self) -> None:
+        require_steps("LevenbergMarquardt", self.max_steps)
 
     def solver(self, dtype: Any) -> optx.AbstractLeastSquaresSolver:
         """The solver of optimistix."""
@@ -148,6 +157,9 @@ class FirstOrder:
     max_steps: int = 1000
     rtol: float = 1e-7
     optimizer: Any = None
+
+    def __post_init__(self) -> None:
+        require_steps("FirstOrder", self.max_steps)
 
     def steps(
         self, problem: AbstractProblem, y: Array, weights: Array, anchor: Array

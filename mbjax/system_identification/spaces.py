@@ -19,8 +19,8 @@ class Space:
     `low` and `high` bound the value: factors of the model's value if `is_relative`. `prior` is the standard deviation
     of a Gaussian belief around the starting value: in parts of that value for `positive`, `scaled` and physical masses,
     of log-Cholesky numbers for physical inertias (0.1 is about a tenth of a body's extent), else in the value's unit.
-    `start` replaces the model's value as the starting value. Numbers of one kind whose spaces are `shared` under one
-    name have one value, which goes by that name.
+    `start` replaces the model's value as the starting value, not in the bounds. Numbers of one kind whose spaces are
+    `shared` under one name have one value, which goes by that name.
     """
 
     kind: str
@@ -38,7 +38,10 @@ class Space:
 
 
 def scaled(low: float, high: float, *, prior: float | None = None, start: float | None = None) -> Space:
-    """Values between `low` and `high` times the model's: `scaled(0.5, 2.0)`. `prior` is in parts of the value."""
+    """Values between `low` and `high` times the model's, wherever they start: `scaled(0.5, 2.0)`.
+
+    `prior` is in parts of the value.
+    """
     if not low < 1.0 < high:
         raise ModelError(f"scaled({low}, {high}): the factors must have 1, the model's value, between them.")
     return Space("scaled", low, high, is_relative=True, prior=prior, start=start)
@@ -106,6 +109,7 @@ class Coding:
 
 def coding_of(name: str, space: Space, value: float, scale: float) -> tuple[Coding, float]:
     """The coding of one value in a space, and the value to start from; raises `ModelError` if it is outside."""
+    of_model, whose = value, "in the model" if space.start is None else "at start"
     value = value if space.start is None else space.start
     if space.kind in ("free", "physical"):  # physical are log-Cholesky numbers here
         return Coding(FREE, value, scale=scale), value
@@ -115,14 +119,14 @@ def coding_of(name: str, space: Space, value: float, scale: float) -> tuple[Codi
         if value > 0.0:
             return Coding(LOGARITHM), value
         return Coding(SOFTPLUS, scale=0.1), 0.1
-    low, high = sorted((space.low * value, space.high * value)) if space.is_relative else (space.low, space.high)
-    if space.is_relative and space.start is None and value == 0.0:
+    low, high = sorted((space.low * of_model, space.high * of_model)) if space.is_relative else (space.low, space.high)
+    if space.is_relative and of_model == 0.0:
         raise ModelError(
             f"parameter '{name}' is 0 in the model, so that scaled({space.low}, {space.high}) holds it there; use "
             "between(low, high) or positive(start=...)."
         )
     if not low < value < high:
-        raise ModelError(f"parameter '{name}' is {value:g} in the model, not between {low:g} and {high:g}.")
+        raise ModelError(f"parameter '{name}' is {value:g} {whose}, not between {low:g} and {high:g}.")
     return Coding(LOGISTIC, low, high), value
 
 

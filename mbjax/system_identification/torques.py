@@ -15,11 +15,12 @@ from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import POSITIVE, checked_numbers
 from mbjax.simulation.state import require_rigid_bodies_alone
 
 from .effort_filter import filtered_log, noise_gain_of
 from .linear_torques import LINEAR_KINDS, linear_rows, make_linear_torques
-from .log import Log, bare, contact_projectors
+from .log import Log, bare, contact_projectors, first_contact_row
 from .losses import NORMAL, Loss, as_loss, noise_square
 from .parameters import Parameters
 from .problem import (
@@ -71,8 +72,9 @@ class Torques:
         """One over the noise that was given, as the filter of efforts leaves it."""
         if self.noise is None:
             return None
-        noise = np.asarray(self.noise, float) * float(problem.noise_gain)
-        return 1.0 / np.broadcast_to(noise, (len(problem.channel_names),))
+        shape = (len(problem.channel_names),)
+        noise = checked_numbers("Torques", "noise", self.noise, POSITIVE, shape, unit="N m or N", is_repeated=True)
+        return 1.0 / np.broadcast_to(noise * float(problem.noise_gain), shape)
 
     def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
         """Names of channels, and measured and predicted signals of one log."""
@@ -173,9 +175,9 @@ class Torques:
 
     def projectors(self, model: MultibodyModel, logs: Sequence[Log]) -> tuple[Float[Array, "steps nv nv"], ...] | None:
         """For each sample the projector 1 - J⁺J on what unmeasured contact forces cannot do; None without contacts."""
+        first = first_contact_row("Torques", self.contact_rows)
         if not self.contacts:
             return None
-        first = 0 if self.contact_rows == 6 else 3
         return tuple(call_compiled(contact_projectors, model, log.q, self.contacts, first) for log in logs)
 
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.kinematics import difference_configuration, integrate_configuration
+from mbjax.number_rules import POSITIVE, checked_numbers
 from mbjax.simulation import State
 from mbjax.simulation.state import require_rigid_bodies_alone
 
@@ -34,7 +35,8 @@ class Trajectories:
 
     `horizon` is the number of samples in a window; None takes each log whole. Windows start at `"measured"` states, or
     at states that are `"fitted"` as well, within the noise of what was measured there. `position_noise` and
-    `velocity_noise` are standard deviations; None estimates those of each channel from what is left, and fits again.
+    `velocity_noise` are standard deviations, in rad or m and per s, of which both are given or neither; None estimates
+    those of each channel from what is left, and fits again.
     `substeps` is the number of steps between two samples, with steps of that length; None takes the model's time step.
     Actuation is that of the last sample, or with `hold="linear"` on the line to the next. `continuous=True` fits the
     continuous motion that ever shorter steps approach: what the steps lack is extrapolated from runs with four and
@@ -63,6 +65,8 @@ class Trajectories:
         require_simulated(unknown)
         if self.hold not in ("zero", "linear"):
             raise ModelError(f"Trajectories: hold must be 'zero' or 'linear', got {self.hold!r}.")
+        if self.jacobian not in ("auto", "forward", "steps"):
+            raise ModelError(f"Trajectories: jacobian must be 'auto', 'forward' or 'steps', got {self.jacobian!r}.")
         if "time_step" in unknown.kind_names() and (self.substeps is not None or self.continuous):
             raise ModelError(
                 "Trajectories: 'time_step:world' cannot be unknown where substeps or continuous=True set the steps."
@@ -79,10 +83,17 @@ class Trajectories:
 
     def known_weights(self, problem: AbstractProblem) -> Float[np.ndarray, " channels"] | None:
         """One over the noises that were given."""
-        if self.position_noise is None or self.velocity_noise is None:
+        given = {"position_noise": self.position_noise, "velocity_noise": self.velocity_noise}
+        missing = [name for name, noise in given.items() if noise is None]
+        if len(missing) == 1:
+            raise ModelError(
+                "Trajectories: give both position_noise and velocity_noise, or neither; with one alone both would be "
+                "estimated."
+            )
+        if missing:
             return None
-        half = len(problem.channel_names) // 2
-        return 1.0 / np.repeat([float(self.position_noise), float(self.velocity_noise)], half)
+        noises = [checked_numbers("Trajectories", name, noise, POSITIVE) for name, noise in given.items()]
+        return 1.0 / np.repeat(noises, len(problem.channel_names) // 2)
 
     def corrected(self, problem: "ShootingProblem", y: Array) -> "ShootingProblem":
         """The problem whose errors near y are those of the continuous motion, if that is what is fitted."""

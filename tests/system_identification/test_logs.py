@@ -125,6 +125,9 @@ def test_differentiation_and_filter() -> None:
     noise = 0.01 * np.random.default_rng(0).normal(size=q.shape)
     smooth = si.low_pass(q + noise, 0.002, 12.0)
     assert np.std((smooth - q)[50:-50]) < 0.4 * np.std(noise)
+    np.testing.assert_allclose(si.resample(time, q, time[-1:] + 1e-12), q[-1:])  # by rounding
+    with pytest.raises(mbjax.ModelError, match=r"resample: times must lie within 0 … 0\.798 s, got 0\.1 … 0\.9"):
+        si.resample(time, q, np.array([0.1, 0.9]))
 
 
 def test_velocities_of_a_floating_base() -> None:
@@ -168,6 +171,8 @@ def test_bad_logs_are_refused(change, message: str, columns: dict, tmp_path: pat
     ("options", "message"),
     [
         ({"units": {"positon": "deg"}}, "units has 'positon', which is no signal. Did you mean 'position'"),
+        ({"units": {"position": "rpm"}}, r"log\.csv: 'rpm' is no unit of position; give rad, deg, m or mm\."),
+        ({"units": {"time": "h"}}, "'h' is no unit of time; give s, ms, us or ns"),
         ({"time_offsets": {"efort": 0.01}}, "time_offsets has 'efort'.*'effort'"),
         ({"start": 0.03}, "column 'effort.first' has nan in row 7"),
         ({"start": 50.0}, "only 0 samples, of those from 0 s to 1.19 s"),
@@ -189,6 +194,7 @@ def test_options_that_would_be_ignored_are_refused(options, message: str, column
         (lambda c: c.update({"velocity.first": -c["velocity.first"]}), "times the rate of its position"),
         (lambda c: [c.update({k: 0.0 * x}) for k, x in list(c.items()) if k != "time"], "no position moves"),
         (lambda c: c["time"].__iadd__(np.where(np.arange(120) > 60, 0.2, 0.0)), "are missing between rows 60 and 61"),
+        (lambda c: [c.pop(f"effort.{joint}") for joint in (FIRST, SECOND)], "odd.csv: no efforts or actuation were"),
     ],
 )
 def test_doubtful_logs_are_warned_of(change, message: str, columns: dict, tmp_path: pathlib.Path) -> None:
@@ -197,7 +203,48 @@ def test_doubtful_logs_are_warned_of(change, message: str, columns: dict, tmp_pa
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         si.read_log(write_csv(tmp_path / "odd.csv", spoilt), two_links())
-    assert any(message in str(warning.message) for warning in caught)
+    assert sum(message in str(warning.message) for warning in caught) == 1
+    assert not any("was given" in str(warning.message) for warning in caught)  # of `make_log`, for the same
+
+
+def driven_twice(*, mimics: bool) -> mbjax.MultibodyModel:
+    """Two motors on the first joint, or one on the second, which turns twice as fast as the first."""
+    plant = mbjax.MultibodyPlant(0.01)
+    for name, parent in (("first", "world"), ("second", "first")):
+        plant.add_rigid_body(name, mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+        plant.add_joint(mbjax.RevoluteJoint(name, parent, name, axis=[0, 1, 0]))
+    if mimics:
+        plant.add_mimic("second", "first", 2.0)
+        plant.add_joint_actuator("motor", "second")
+    else:
+        for motor in ("left", "right"):
+            plant.add_joint_actuator(motor, "first")
+    return plant.finalize()
+
+
+@pytest.mark.parametrize(
+    ("mimics", "effort", "actuation"), [(False, [6.0, 0.0], [3.0, 3.0]), (True, [6.0], [3.0])], ids=["shared", "mimic"]
+)
+def test_efforts_and_actuation_follow_from_each_other(mimics: bool, effort: list, actuation: list) -> None:
+    model, time = driven_twice(mimics=mimics), 0.01 * np.arange(8)
+    q = np.zeros((8, model.num_positions))
+    for given in ({"effort": np.tile(effort, (8, 1))}, {"actuation": np.tile(actuation, (8, 1))}):
+        log = si.make_log(model, time, q, q, q, **given)
+        np.testing.assert_allclose(log.effort, np.tile(effort, (8, 1)), rtol=1e-15)
+        np.testing.assert_allclose(log.actuation, np.tile(actuation, (8, 1)), rtol=1e-15)
+
+
+def test_arrays_that_make_no_log() -> None:
+    model, q = two_links(), np.zeros((5, 2))
+    for time, message in (
+        ([0.0, 0.1, np.nan, 0.3, 0.4], r"run: time must be finite numbers \(steps,\) in s; row 2 has nan"),
+        (0.1 * np.ones((5, 1)), r"run: time must be finite numbers \(steps,\) in s, got shape \(5, 1\)"),
+        ([0.0, 0.1, 0.1, 0.3, 0.4], "times must grow, but from row 1 to row 2"),
+    ):
+        with pytest.raises(mbjax.ModelError, match=message):
+            si.make_log(model, time, q, effort=q, name="run")
+    with pytest.warns(mbjax.ModelWarning, match="run: no effort or actuation was given; they count as zero"):
+        si.make_log(model, 0.1 * np.arange(5), q, name="run")
 
 
 def test_text_in_a_column_and_ragged_rows(tmp_path: pathlib.Path) -> None:

@@ -145,6 +145,9 @@ def test_two_robots_have_names_of_their_own() -> None:
         ({"inertia:upper.xx": si.physical()}, "'inertia:upper': physical.*1 of the six are unknown"),
         ({"joint_damping:first": si.physical()}, "cannot be physical"),
         ({"joint_damping:first": si.between(1.0, 2.0)}, "is 0.3 in the model, not between 1 and 2"),
+        ({"joint_damping:first": si.between(0.1, 2.0, start=3.0)}, "is 3 at start, not between 0.1 and 2"),
+        ({"joint_damping:first": si.scaled(0.5, 2.0, start=3.0)}, "is 3 at start, not between 0.15 and 0.6"),
+        ({"mass:*": si.shared("m", si.scaled(0.5, 2.0, start=1.5))}, "share 'mass:m' are from 1.2 to 2 in the model"),
         ({"gravity:world.x": si.scaled(0.5, 2.0)}, "is 0 in the model"),
         ({"mass:*": 3.0}, "must have a space"),
         ({}, "no patterns"),
@@ -159,4 +162,7 @@ def test_table_shows_bounds_and_units(unknown: si.Parameters) -> None:
     text = str(unknown)
     assert "joint_damping:first" in text
     assert "0.06 … 1.5" in text
+    started = si.Parameters(two_links(), {"joint_damping:first": si.scaled(0.2, 5.0, start=1.0)})
+    assert "0.06 … 1.5" in str(started), "factors of the model's value"
+    np.testing.assert_allclose(started.values(started.initial), 1.0)
     assert "kg m²" in text

@@ -1,5 +1,8 @@
 """Fits of efforts: exact without noise, honest deviations with it, robust losses, what the data do not see."""
 
+import dataclasses
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -106,6 +109,32 @@ def test_no_influence_is_an_error_that_names_it() -> None:
     unknown = si.Parameters(model, {"mass:lower": si.positive(), "gear_ratio:*": si.free()})
     with pytest.raises(mbjax.ModelError, match="'gear_ratio:first_motor', 'gear_ratio:second_motor' never influence"):
         si.fit(unknown, torque_log(model), si.Torques())
+
+
+def test_options_of_torques_and_fits_are_checked() -> None:
+    model = two_links()
+    log, unknown = torque_log(model), si.Parameters(model, {"mass:lower": si.positive()})
+    motion = log.q, log.v, log.vdot
+    for message, function in (
+        ("Torques: noise must be a finite number > 0", lambda: si.fit(unknown, log, si.Torques(noise=-1.0))),
+        (r"noise must be one number or 2 number\(s\)", lambda: si.fit(unknown, log, si.Torques(noise=[1.0] * 3))),
+        ("Torques: contact_rows must be 3", lambda: si.fit(unknown, log, si.Torques(contact_rows=5))),
+        ("regressor_of_log: contact_rows must be 3", lambda: si.regressor_of_log(model, *motion, contact_rows=5)),
+        ("unseen must be 'error' or 'report'", lambda: si.fit(unknown, log, si.Torques(), unseen=typed("reprot"))),
+        ("2 held-out logs are named 'log0'", lambda: si.fit(unknown, log, si.Torques(), held_out=[log, log])),
+        ("LevenbergMarquardt: max_steps must be", lambda: si.LevenbergMarquardt(max_steps=0)),
+        ("FirstOrder: max_steps must be", lambda: si.FirstOrder(max_steps=0)),
+    ):
+        with pytest.raises(mbjax.ModelError, match=message):
+            function()
+    other = dataclasses.replace(log, name="other")
+    for held_out, names in (([], []), ((), []), (log, ["log0"]), ([log, other], ["log0", "other"])):
+        assert list(si.fit(unknown, log, si.Torques(), held_out=held_out).held_out_errors) == names
+
+
+def typed(word: str) -> Any:
+    """A word that its argument's type does not allow."""
+    return word
 
 
 @pytest.mark.whole_run("fits of torques without contact")

@@ -137,6 +137,25 @@ def test_a_wrong_period_says_what_to_do() -> None:
         si.Trajectories().problem(si.Parameters(model, {"mass:lower": si.positive()}), [log])
 
 
+def test_options_of_trajectories_are_checked() -> None:
+    model = two_links(0.01)
+    unknown = si.Parameters(model, {"mass:lower": si.positive()})
+    still = np.zeros((8, 2))
+    log = si.make_log(model, 0.01 * np.arange(8), still, still, actuation=still)
+    problem = si.Trajectories().problem(unknown, [log])
+    for options, message in (
+        ({"position_noise": 1e-3}, "give both position_noise and velocity_noise, or neither"),
+        ({"position_noise": 0.0, "velocity_noise": 1.0}, "position_noise must be a finite number > 0, got 0"),
+        ({"position_noise": 1.0, "velocity_noise": -1.0}, "velocity_noise must be a finite number > 0"),
+        ({"position_noise": 1.0, "velocity_noise": [1.0, 2.0]}, "velocity_noise must be one number, got shape"),
+        ({"jacobian": "step"}, "jacobian must be 'auto', 'forward' or 'steps', got 'step'"),
+    ):
+        with pytest.raises(mbjax.ModelError, match=f"Trajectories: {message}"):
+            si.fit(unknown, log, si.Trajectories(**options))
+    weights = si.Trajectories(position_noise=0.5, velocity_noise=0.1).known_weights(problem)
+    np.testing.assert_allclose(weights, [2.0, 2.0, 10.0, 10.0])
+
+
 def test_a_delay_is_refused() -> None:
     unknown = si.Parameters(two_links(0.01), {"delay:effort": si.between(-0.1, 0.1)})
     with pytest.raises(mbjax.ModelError, match=r"does not act on simulated motions\. Fit it with Torques"):
