@@ -26,6 +26,7 @@ TOLERANCE = {4: 1e-5, 8: 1e-8}  # by bytes of a float
 FIRST_STEP = 1e-4  # s, to begin with; the next is up to five times as long
 MAX_LANDINGS = 8  # attempts to end a step where surfaces touch
 SHORTEST = 1e-3  # s for each unit of tolerance: steps this short need not end there, where a point jumps, so all go on
+NO_TIME = 1e-20  # s, the step to a time that is reached already, as a repeated one is: rounding leaves no move
 TOUCHING = 1e-2  # tolerances within which surfaces count as just touching
 LANDINGS = 1e2, 1e-1, -5e-3  # tolerances before the place where surfaces touch at which steps end, the last beyond it
 ATTEMPTS = 4  # for each step allowed, as some are rejected
@@ -279,7 +280,8 @@ def attempt(static: Any, arrays: Any, now: Now | None) -> Any:
     remaining = times[jnp.minimum(now.target, last - 1)] - now.time
     reaches = now.h >= remaining
     h = jnp.where(reaches, remaining, now.h)
-    step = rosenbrock_step(slope, now.y, jnp.where(h > 0.0, h, 1.0), needs_end=True)
+    h = jnp.where(h > 0.0, h, NO_TIME)
+    step = rosenbrock_step(slope, now.y, h, needs_end=True)
     nq = slope.__self__.model.num_positions
     allowed = tolerance * jnp.ones_like(y).at[nq:].add(jnp.maximum(jnp.abs(now.y), jnp.abs(step.y))[nq:])
     error = safe_sqrt(jnp.mean(jnp.square(step.error / allowed)))
@@ -289,7 +291,7 @@ def attempt(static: Any, arrays: Any, now: Now | None) -> Any:
 
     touch = fraction_until_landing(now.distances, step.at_end, h, tolerance)
     lands = is_accurate & (touch < 1.0) & (now.landings < MAX_LANDINGS) & (h > SHORTEST * tolerance)
-    accepted = is_accurate & ~lands
+    accepted = is_accurate & ~lands & (remaining >= 0.0)  # times that fall are not reached
     slot = jnp.where(accepted & reaches, now.target, last)
     kept = jnp.where(reaches, jnp.maximum(now.h, h * growth), h * growth)  # a time to save at shortened this step
     after = Now(

@@ -7,12 +7,14 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.constraints import bound_constraints, project_onto_constraints
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, without_unread_geometry
+from mbjax.number_rules import is_known
 from mbjax.progress import telling
 from mbjax.spatial import normalize_quaternion
 
@@ -65,6 +67,8 @@ def simulate(
                 "simulate: ContactIntegrator takes no stepsize_controller, project, first_step, max_steps, adjoint or "
                 "progress_meter. Give it a tolerance or max_steps: ContactIntegrator(tolerance=1e-8, max_steps=10_000)."
             )
+        if is_known(save_at):
+            require_rising(np.asarray(save_at, float))
         if solver.tolerance is not None:  # as an array, so that another one compiles nothing
             solver = ContactIntegrator(jnp.asarray(solver.tolerance, model.dtype), solver.max_steps)
         through = through_contact if callable(inputs) else compiled_through_contact
@@ -87,6 +91,17 @@ def simulate(
             max_steps,
             diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint,
             diffrax.NoProgressMeter() if progress_meter is None else progress_meter,
+        )
+
+
+def require_rising(times: Float[np.ndarray, " times"]) -> None:
+    """Raises `ModelError` where a time to save at is before the last one; a time may repeat."""
+    falling = np.flatnonzero(~(np.diff(times) >= 0.0))
+    if falling.size:
+        i = int(falling[0])
+        raise ModelError(
+            f"simulate: with ContactIntegrator save_at must rise, but entries {i} and {i + 1} are {times[i]:g} and "
+            f"{times[i + 1]:g} s. Sort the times."
         )
 
 

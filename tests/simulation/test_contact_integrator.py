@@ -80,6 +80,24 @@ def test_a_step_that_ends_where_surfaces_touch() -> None:
         np.testing.assert_allclose(forward(start(1e4, gap)), [-1.0, stays - T, 0.5 * V * stays / 1e4], rtol=1e-4)
 
 
+def test_times_may_repeat_and_must_not_fall() -> None:
+    """At each of equal times the state and its derivative are the same, also at the start and where surfaces touch."""
+    twice = jnp.repeat(jnp.array([0.0, 0.3, GAP / V, T]), 2)
+
+    @compiled
+    def found(x: jax.Array, times: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return spring_end(x, times), jax.jacrev(lambda x: spring_end(x, times))(x)
+
+    stays = np.pi / np.sqrt(1e4)
+    values, slopes = found(start(1e4), twice)
+    np.testing.assert_allclose(values[::2], [GAP, GAP - 0.3 * V, 0.0, V * (T - stays) - GAP], atol=1e-7)
+    np.testing.assert_allclose(values[1::2], values[::2], atol=1e-9)
+    np.testing.assert_allclose(slopes[1::2], slopes[::2], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(slopes[-1], [-1.0, stays - T, 0.5 * V * stays / 1e4], rtol=1e-4)
+    with pytest.raises(Exception, match="did not reach the end"):  # traced
+        jax.block_until_ready(found(start(1e4), twice.at[2].set(0.7)))
+
+
 @pytest.mark.whole_run("a step that ends where surfaces touch")
 def test_a_cube_whose_lowest_corner_is_another_while_a_step_would_end() -> None:
     """The nearest point jumps, so that no step can end where it touches: the search must go on all the same."""
@@ -209,6 +227,9 @@ def test_what_it_does_not_take() -> None:
     state = mbjax.default_state(model)
     with pytest.raises(mbjax.ModelError, match=r"ContactIntegrator\(tolerance=1e-8, max_steps=10_000\)"):
         mbjax.simulate(model, state, save_at=TIMES, solver=solver, first_step=1e-3)
+    for times in ([0.0, 0.3, 0.2], [0.0, np.nan, 0.2]):
+        with pytest.raises(mbjax.ModelError, match=r"save_at must rise, but entries \d and \d are"):
+            mbjax.simulate(model, state, save_at=times, solver=solver)
     for wrong in ({"tolerance": 0.0}, {"max_steps": 0}):
         with pytest.raises(mbjax.ModelError, match=next(iter(wrong))):
             mbjax.ContactIntegrator(**wrong)
