@@ -37,6 +37,7 @@ class ContactForces(eqx.Module):
 class ContactResults(eqx.Module):
     """Results of m contact slots; a slot without contact has zero force. Drake's PointPairContactInfo.
 
+    Forces in N, points and depths in m and speeds in m/s; vectors are in the world.
     Slot i belongs to the pair `pair_indices[i]` of the model's pairs of geometries; body A is that of the first one.
     `force` f_Bc_W acts on B at `point` p_WC; the opposite acts on A. `normal` nhat_BA_W points out of B into A.
     `depth` is negative where the surfaces are apart. Speeds are those of B's material relative to A's:

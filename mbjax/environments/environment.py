@@ -7,10 +7,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import is_known
 from mbjax.simulation import Outputs, State, next_state, step
 
 from .methods import for_jit
@@ -171,6 +173,19 @@ def require_discrete_model(task: str, model: Any) -> None:
     """Raises `ModelError` unless the model has a time step."""
     if not isinstance(model, MultibodyModel) or not model.is_discrete:
         raise ModelError(f"{task}: the model must be a discrete one; load it with time_step=, in s.")
+
+
+def require_effort_limits(task: str, model: MultibodyModel) -> None:
+    """Raises `ModelError` where an actuator of one model of known numbers has no effort limit."""
+    limit = model.parameters.effort_limit
+    if not is_known(limit) or np.ndim(limit) != 1:
+        return
+    for name, largest in zip(model.actuator_names, np.asarray(limit), strict=True):
+        if not np.isfinite(largest):
+            raise ModelError(
+                f"{task}: actuator '{name}' has no effort limit, and actions are shares of it; give one: "
+                f"mbjax.set_effort_limit(model, '{name}', ...)."
+            )
 
 
 def require_contact(task: str, model: MultibodyModel) -> None:

@@ -115,17 +115,16 @@ def inertial_unit(model: MultibodyModel, outputs: Outputs, frame: str) -> Float[
     return jnp.concatenate([R_FW @ omega, R_FW @ (a_WFo - model.parameters.gravity)])
 
 
-def contact_forces(model: MultibodyModel, outputs: Outputs, bodies: Sequence[str]) -> Float[Array, " k"]:
-    """Normal forces in N on each of these bodies: the sum over its contacts."""
+def contact_forces(model: MultibodyModel, outputs: Outputs, bodies: Sequence[str | int]) -> Float[Array, " k"]:
+    """Normal forces in N on each of these bodies, by name or index: the sum over its contacts."""
     found = outputs.contact_results
     if found is None:
         raise ModelError(
             "contact_forces: in this model nothing may touch; load it with ground= or contact_pairs=, or register "
             "collision geometry."
         )
-    for body in bodies:
-        model.body_index(body)  # raises with near matches
-    names = found.names(model)
-    touches = np.array([[body in (name[0], name[2]) for name in names] for body in bodies], float)
+    contact, places = model.layout.contact, [model.body_index(body) for body in bodies]
+    sides = [{contact.geometries[g].body for g in contact.pairs[i]} for i in found.pair_indices]
+    touches = np.array([[place in side for side in sides] for place in places], float)
     along_normal = jnp.abs(jnp.sum(found.force * found.normal, axis=-1))
     return jnp.asarray(touches, along_normal.dtype) @ along_normal

@@ -86,7 +86,8 @@ class NetworkPolicy(eqx.Module):
         layers: dict[str, Any] = {f"weights_{i}": x for i, x in enumerate(self.weights)}
         layers |= {f"biases_{i}": x for i, x in enumerate(self.biases)}
         layers |= {"mean": self.mean, "spread": self.spread, "options": np.array(options)}
-        np.savez_compressed(path, **layers)
+        with open(path, "wb") as file:  # by a path without ending NumPy would write another file
+            np.savez_compressed(file, **layers)
 
     @staticmethod
     def load(path: str | Path) -> "NetworkPolicy":

@@ -13,6 +13,7 @@ from mbjax.engines import mujoco_state, state_from_mujoco
 from mbjax.environments import QuadrupedVelocity, VelocityTracking
 from mbjax.environments.tasks.quadruped import QuadrupedMemory
 from mbjax.environments.velocity_tracking import planar_velocity, steps_of, tracking_of
+from mbjax.errors import ModelError
 from mbjax.formats import to_mjcf
 from mbjax.optional_packages import imported
 from mbjax.simulation import State
@@ -29,15 +30,21 @@ def evaluate_velocity_in_mujoco(
 ) -> VelocityTracking:
     """As `evaluate_velocity`, but MuJoCo's C moves the robots that `to_mjcf` writes, with steps of `time_step`, in s.
 
-    Nothing is tuned: MuJoCo has its default contacts, and its position actuators the gains of the model. `policy` maps
-    observations, with a leading axis of robots, to actions; it may be NumPy's. Pushes are left out. Needs mujoco.
+    Steps divide the time between two actions. Nothing is tuned: MuJoCo has its default contacts, and its position
+    actuators the gains of the model. `policy` maps observations, with a leading axis of robots, to actions; it may be
+    NumPy's. Pushes are left out. Needs mujoco.
     """
     mujoco: Any = imported("mujoco", "evaluate_velocity_in_mujoco needs MuJoCo", "mjcf")
     environment = dataclasses.replace(environment, changing=0.0, pushes=None)
     model = environment.model
+    period = environment.substeps * float(model.time_step)
+    substeps = round(period / time_step) if time_step > 0.0 else 0
+    if substeps < 1 or abs(substeps * time_step - period) > 1e-6 * period:
+        raise ModelError(
+            f"evaluate_velocity_in_mujoco: time_step {time_step:g} s must divide the {period:g} s between two actions."
+        )
     robot = mujoco.MjModel.from_xml_string(to_mjcf(model))
     robot.opt.timestep = time_step
-    substeps = round(environment.substeps * float(model.time_step) / time_step)
     commands = jnp.asarray(commands, model.dtype)
 
     def restored(qpos: Array, qvel: Array, time: Array) -> State:

@@ -1,5 +1,8 @@
 """Sensors and disturbances by themselves: delay, noise, what an inertial unit and a foot measure at rest, pushes."""
 
+import types
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -50,6 +53,27 @@ def test_encoders_an_inertial_unit_and_contact_at_rest() -> None:
     np.testing.assert_allclose(contact_forces(model, outputs, ["ball"]), [2.0 * 9.81], rtol=1e-5)
     with pytest.raises(mbjax.ModelError, match="'ball'"):
         contact_forces(model, outputs, ["bal"])
+
+
+def test_contact_forces_on_bodies_of_one_name() -> None:
+    """Two robots have a foot each; they are told apart by their instances, and by index."""
+    plant = mbjax.MultibodyPlant(0.005)
+    plant.register_collision_geometry("world", np.zeros(3), mbjax.HalfSpace(), "ground", 1.0)
+    for robot in ("left", "right"):
+        instance, solid = plant.add_model_instance(robot), mbjax.SpatialInertia.solid_sphere_with_mass(2.0, 0.1)
+        plant.add_rigid_body("foot", solid, model_instance=instance)
+        plant.register_collision_geometry(f"{robot}::foot", np.zeros(3), mbjax.Sphere(0.1), f"{robot} skin", 1.0)
+    model = plant.finalize()
+    pairs = [{model.layout.contact.geometries[g].name for g in pair} for pair in model.layout.contact.pairs]
+    slots = pairs.index({"ground", "left skin"}), pairs.index({"left skin", "right skin"})
+    force = jnp.array([[0.0, 0.0, 20.0], [3.0, 0.0, 0.0]])
+    found = types.SimpleNamespace(pair_indices=slots, force=force, normal=jnp.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
+    outputs: Any = types.SimpleNamespace(contact_results=found)
+    feet = ["left::foot", "right::foot"]
+    for bodies in (feet, [model.body_index(foot) for foot in feet]):
+        np.testing.assert_array_equal(contact_forces(model, outputs, bodies), [23.0, 3.0])
+    with pytest.raises(mbjax.ModelError, match="foot"):
+        contact_forces(model, outputs, ["foot"])
 
 
 @pytest.mark.whole_run("an inertial unit at rest, above, and frames that move as MuJoCo says, in test_playground.py")

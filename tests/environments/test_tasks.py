@@ -26,6 +26,8 @@ from mbjax.environments import (
     Hopper,
     InHandCube,
     Motion,
+    PlaygroundCartPole,
+    PlaygroundReacher,
     QuadrupedVelocity,
     contact_forces,
     leap_hand_file,
@@ -255,6 +257,41 @@ def test_hands_that_cannot_do_the_task_are_refused() -> None:
         hand(HAND.replace("<freejoint/>", "").replace("0 0 0.08 1 0 0 0", ""))
     with pytest.raises(mbjax.ModelError, match="need gains"):
         hand(HAND.replace("<position name", "<motor name"))
+
+
+def test_robots_without_effort_limits_are_refused() -> None:
+    """Known ones, where actions are shares of the limit; numbers that are traced pass."""
+    model = mbjax.load("pendulum", time_step=0.01)
+    (name,) = model.actuator_names
+    bounded, without = (mbjax.set_effort_limit(model, name, limit) for limit in (2.0, np.inf))
+    reacher = functools.partial(PlaygroundReacher, finger=model.body_names[-1])
+    for task in (PlaygroundCartPole, reacher):
+        assert task(bounded).model is bounded
+        words = rf"actuator '{name}' has no effort limit.*set_effort_limit\(model, '{name}', \.\.\.\)"
+        with pytest.raises(mbjax.ModelError, match=words):
+            task(without)
+    inputs = jax.jit(lambda model: PlaygroundCartPole(model).inputs(mbjax.default_state(model), (), jnp.ones(1)))
+    np.testing.assert_array_equal(inputs(bounded), [2.0])
+    for task in (Ant, Hopper):
+        walker = of_gymnasium(task.__name__.lower(), 0.01)
+        with pytest.raises(mbjax.ModelError, match=f"{task.__name__}: actuator '.*' has no effort limit"):
+            task(mbjax.set_effort_limit(walker, walker.actuator_names[1], np.inf))
+
+
+def test_an_arm_has_its_actuators_in_the_order_of_its_joints() -> None:
+    def arm(*joints: str) -> mbjax.MultibodyModel:
+        plant = mbjax.MultibodyPlant(0.01)
+        for name, parent in (("upper", "world"), ("tool", "upper")):
+            plant.add_rigid_body(name, mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+            plant.add_joint(mbjax.RevoluteJoint(name, parent, name, axis=[0, 1, 0]))
+        for i, joint in enumerate(joints):
+            plant.add_joint_actuator(f"motor_{i}", joint)
+        return plant.finalize()
+
+    assert ArmReach(arm("upper", "tool")).action_size == 2
+    for joints in (("tool", "upper"), ("upper", "upper")):
+        with pytest.raises(mbjax.ModelError, match=r"ArmReach: actuator 'motor_.*must come in the order of q"):
+            ArmReach(arm(*joints))
 
 
 def test_a_missing_playground_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

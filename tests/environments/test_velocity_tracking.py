@@ -72,6 +72,13 @@ def test_the_robot_trots_in_mujoco() -> None:
     assert np.corrcoef(bend.T)[0, 1] < 0.0, "front left and front right"
 
 
+@pytest.mark.parametrize("time_step", [0.003, 0.05, 0.0])
+def test_a_time_step_that_changes_the_rate_of_control_is_refused(time_step: float) -> None:
+    way = environment(), lambda x: x, jnp.zeros((1, 3)), jax.random.key(0)
+    with pytest.raises(mbjax.ModelError, match=rf"time_step {time_step:g} s must divide the 0\.02 s between two"):
+        evaluate_velocity_in_mujoco(*way, time_step=time_step)
+
+
 def test_commands_are_within_those_of_the_task() -> None:
     commands = np.asarray(velocity_commands(environment(), jax.random.key(1), 500))
     assert np.abs(commands).max(axis=0) == pytest.approx([0.8, 0.8, 1.0], rel=0.02)

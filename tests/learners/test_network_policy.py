@@ -33,8 +33,9 @@ def test_numpy_and_files_hold_the_same_function(activation: str, tmp_path) -> No
     in_numpy = ours.in_numpy()(SEEN)
     assert isinstance(in_numpy, np.ndarray)
     np.testing.assert_allclose(in_numpy, found, rtol=1e-12, atol=1e-12)
-    ours.save(tmp_path / "policy.npz")
-    np.testing.assert_array_equal(NetworkPolicy.load(tmp_path / "policy.npz")(jnp.asarray(SEEN)), found)
+    for name in ("policy.npz", "policy"):
+        ours.save(tmp_path / name)
+        np.testing.assert_array_equal(NetworkPolicy.load(tmp_path / name)(jnp.asarray(SEEN)), found)
     np.testing.assert_allclose(ours(jnp.asarray(SEEN[3])), found[3], rtol=1e-12, atol=1e-12)
 
 

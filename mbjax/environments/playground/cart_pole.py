@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 
-from ..environment import AbstractEnvironment, Motion, Outcome, require_discrete_model
+from ..environment import AbstractEnvironment, Motion, Outcome, require_discrete_model, require_effort_limits
 from ..tasks.cart_pole import falloff
 
 
@@ -28,6 +28,7 @@ class PlaygroundCartPole(AbstractEnvironment):
 
     def __check_init__(self) -> None:
         require_discrete_model("PlaygroundCartPole", self.model)
+        require_effort_limits("PlaygroundCartPole", self.model)
 
     @property
     def action_size(self) -> int:

@@ -11,7 +11,7 @@ from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 from mbjax.spatial import safe_norm
 
-from ..environment import AbstractEnvironment, Motion, Outcome, require_discrete_model
+from ..environment import AbstractEnvironment, Motion, Outcome, require_discrete_model, require_effort_limits
 
 
 class PlaygroundReacher(AbstractEnvironment):
@@ -29,6 +29,7 @@ class PlaygroundReacher(AbstractEnvironment):
 
     def __check_init__(self) -> None:
         require_discrete_model("PlaygroundReacher", self.model)
+        require_effort_limits("PlaygroundReacher", self.model)
         self.model.body_index(self.finger)
 
     @property

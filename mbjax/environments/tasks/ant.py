@@ -9,7 +9,14 @@ from mbjax.engines import mujoco_state
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, default_state
 
-from ..environment import AbstractEnvironment, Motion, Outcome, require_contact, require_discrete_model
+from ..environment import (
+    AbstractEnvironment,
+    Motion,
+    Outcome,
+    require_contact,
+    require_discrete_model,
+    require_effort_limits,
+)
 
 
 class Ant(AbstractEnvironment):
@@ -28,6 +35,7 @@ class Ant(AbstractEnvironment):
     def __check_init__(self) -> None:
         require_discrete_model("Ant", self.model)
         require_contact("Ant", self.model)
+        require_effort_limits("Ant", self.model)
 
     @property
     def action_size(self) -> int:

@@ -8,7 +8,14 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, default_state
 
-from ..environment import AbstractEnvironment, Motion, Outcome, require_contact, require_discrete_model
+from ..environment import (
+    AbstractEnvironment,
+    Motion,
+    Outcome,
+    require_contact,
+    require_discrete_model,
+    require_effort_limits,
+)
 
 
 class Hopper(AbstractEnvironment):
@@ -25,6 +32,7 @@ class Hopper(AbstractEnvironment):
     def __check_init__(self) -> None:
         require_discrete_model("Hopper", self.model)
         require_contact("Hopper", self.model)
+        require_effort_limits("Hopper", self.model)
 
     @property
     def action_size(self) -> int:

@@ -34,6 +34,14 @@ class ArmReach(AbstractEnvironment):
             raise ModelError(
                 "ArmReach: the model needs one actuator for each position; load it with actuators='joints'."
             )
+        for place, actuator in enumerate(self.model.layout.actuators):
+            joint = self.model.layout.joints[actuator.joint]
+            if joint.q_start != place or joint.num_positions != 1:
+                raise ModelError(
+                    f"ArmReach: actuator '{actuator.name}' is number {place} and drives joint '{joint.name}', whose "
+                    "positions are elsewhere in q; actuators must come in the order of q. Load the model with "
+                    "actuators='joints'."
+                )
 
     @property
     def action_size(self) -> int:
