@@ -56,7 +56,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "go1": WALK,
     "g1": WALK
     | {"horizon": 24, "exploration": -1.6, "correlation": 0.8, "actor_trace": 0.95, "actor_rate": 1e-3}
-    | {"critic_passes": 8, "last_rate": 0.2},
+    | {"critic_passes": 8, "last_rate": 0.1, "policy_rate": 0.02},
 }
 # brax's own batches have hundreds of thousands of steps; small ones learn from fewer steps, which a CPU is short of.
 SMALL = {"num_envs": 128, "unroll_length": 32, "batch_size": 16, "num_minibatches": 8, "num_updates_per_batch": 8}
