@@ -105,6 +105,9 @@ def world_class() -> type:
         def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
             state = self.state = self.stepped(self.state, np.asarray(action, self.action_space.dtype))
             infos = {name: float(x) for name, x in state.metrics.items()}
-            return np.asarray(state.observation), float(state.reward), bool(state.done), False, infos
+            seen = np.asarray(state.observation)
+            is_broken = not (np.isfinite(seen).all() and np.isfinite(state.reward))
+            seen, reward = (np.zeros_like(seen), 0.0) if is_broken else (seen, float(state.reward))
+            return seen, reward, bool(state.done) or is_broken, False, infos
 
     return GymnasiumWorld

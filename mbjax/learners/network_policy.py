@@ -1,7 +1,7 @@
 """A policy as a small network that runs without what trained it: in JAX, in NumPy, and as an ONNX file."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,11 @@ class NetworkPolicy(eqx.Module):
         return ACTIVATIONS[self.last](arrays, x @ self.weights[-1] + self.biases[-1])
 
     @staticmethod
-    def from_brax(params: Any, activation: str = "swish") -> "NetworkPolicy":
-        """The mean action of what brax's PPO returns, (scaling, policy, …), of networks without layers of their own."""
+    def from_brax(params: Any, activation: str = "swish", group: str = "state") -> "NetworkPolicy":
+        """The mean action of what brax's PPO returns, (scaling, policy, …), of networks without layers of their own.
+
+        `group` are the observations that the policy sees, where a task has several (`policy_obs_key` of brax).
+        """
         scaling, layers = params[0], params[1]["params"]
         is_normal = "MLP_0" in layers  # distribution_type="normal"
         hidden = layers["MLP_0"] if is_normal else layers
@@ -77,7 +80,8 @@ class NetworkPolicy(eqx.Module):
             actions = biases[-1].size // 2
             weights[-1], biases[-1] = weights[-1][:, :actions], biases[-1][:actions]
         last = "clip" if is_normal else "tanh"
-        mean, spread = jnp.asarray(scaling.mean), jnp.asarray(scaling.std)
+        parts = (scaling.mean, scaling.std)
+        mean, spread = (jnp.asarray(x[group] if isinstance(x, Mapping) else x) for x in parts)
         return NetworkPolicy(mean, spread, tuple(weights), tuple(biases), activation, last)
 
     def save(self, path: str | Path) -> None:

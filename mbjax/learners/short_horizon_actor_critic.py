@@ -156,7 +156,7 @@ def optimizers(settings: Settings) -> tuple[Any, Any]:
         optax.chain(optax.clip_by_global_norm(1.0), optax.adam(falling(rate, passes), b1=0.7, b2=0.95))
         for rate, passes in ((settings.actor_rate, 1), (settings.critic_rate, settings.critic_passes))
     ]
-    return optax.apply_if_finite(made[0], 10), made[1]
+    return optax.apply_if_finite(made[0], settings.updates), made[1]
 
 
 class Robots(NamedTuple):
@@ -237,8 +237,10 @@ def negative_return(
         return jax.vmap(target)(jax.vmap(scaling)(observations))
 
     def moved(model: MultibodyModel, states: EpisodeState, noise: jax.Array) -> EpisodeState:
-        short = faded((states.env.physics, states.env.observation), discount * trace, settings.longest)
-        states = eqx.tree_at(lambda x: (x.env.physics, x.env.observation), states, short)
+        before = states.env.physics, states.env.memory, states.env.observation
+        moving, rest = eqx.partition(before, eqx.is_inexact_array)
+        short = eqx.combine(faded(moving, discount * trace, settings.longest), rest)
+        states = eqx.tree_at(lambda x: (x.env.physics, x.env.memory, x.env.observation), states, short)
         return episodes.with_model(model).step(states, actor(scaling(states.env.observation), noise))
 
     if settings.keeps_exploring:
@@ -362,6 +364,8 @@ def train_by_gradients(
     """
     if every < 1:
         raise ModelError(f"train_by_gradients: every must be at least 1, got {every}.")
+    if not episodes.keep_last:
+        raise ModelError("train_by_gradients: the critic reads last_observation; make Episodes with keep_last=True.")
     key = jax.random.key(seed)
     robots = robots_of(episodes, settings, distributions, jax.random.fold_in(key, 1))
     learner, done = start(episodes, settings, robots, key), 0

@@ -1,5 +1,6 @@
 """Adapters: brax's wrappers, Gymnasium's vector API, checkpoints; what is missing says what to install."""
 
+import dataclasses
 import functools
 import importlib
 import sys
@@ -42,7 +43,7 @@ def missing(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
 
 
 def test_brax_wrappers_restart_and_randomize() -> None:
-    """Stock wrappers of brax.training: vmap with randomised models, episodes, restarts."""
+    """Stock wrappers of brax.training: vmap with randomised models, episodes, restarts, which repeat no random key."""
     from brax.envs.wrappers.training import wrap
 
     with jax.numpy_dtype_promotion("standard"), jax.enable_x64(False):
@@ -51,10 +52,13 @@ def test_brax_wrappers_restart_and_randomize() -> None:
         env = wrap(as_brax(TASK), LENGTH, 1, lambda sys: randomizer(sys, keys))
         state = jax.jit(env.reset)(jax.random.split(jax.random.PRNGKey(0), WORLDS))
         step = jax.jit(env.step)
-        done = []
+        done, keys = [], [jax.random.key_data(state.info["mbjax_key"])]
         for _ in range(LENGTH + 1):
             state = step(state, jnp.full((WORLDS, 1), 0.5))
             done.append(np.asarray(state.done).tolist())
+            keys.append(jax.random.key_data(state.info["mbjax_key"]))
+    drawn = {tuple(key) for each in keys for key in np.asarray(each).tolist()}
+    assert len(drawn) == WORLDS * (LENGTH + 2)
     assert done == [[0.0] * WORLDS] * (LENGTH - 1) + [[1.0] * WORLDS, [0.0] * WORLDS]
     assert len(set(np.asarray(state.obs[:, 4]).tolist())) == WORLDS
     assert np.asarray(state.metrics["broken"]).tolist() == [0.0] * WORLDS
@@ -155,6 +159,10 @@ def test_gymnasium_makes_tasks_by_name() -> None:
         assert 0.0 < found[0][1] < 1.0
         assert "upright" in found[0][4]
         assert world.unwrapped.environment.force == 5.0
+        inner = world.unwrapped
+        inner.state = dataclasses.replace(inner.state, physics=jax.tree.map(lambda x: x * jnp.nan, inner.state.physics))
+        seen, reward, ended, _, _ = inner.step(np.array([0.5], np.float32))
+        assert (ended, reward, np.abs(seen).max()) == (True, 0.0, 0.0), "what is not finite ends the episode"
         if WHOLE_RUN:
             worlds = gymnasium.make_vec("mbjax/CartPole-v0", num_envs=WORLDS)
             seen, _ = worlds.reset(seed=3)

@@ -85,6 +85,13 @@ def test_commands_are_within_those_of_the_task() -> None:
     assert np.abs(commands.mean(axis=0)).max() < 0.1
 
 
+def test_a_robot_that_is_no_number_has_fallen() -> None:
+    env = environment()
+    standing = mbjax.State(env.home, jnp.zeros(env.model.num_velocities), jnp.zeros(()))
+    lost = dataclasses.replace(standing, q=standing.q * jnp.nan)
+    assert [bool(env.has_fallen(state)) for state in (standing, lost)] == [False, True]
+
+
 def test_a_time_of_less_than_a_stride_is_refused() -> None:
     with pytest.raises(mbjax.ModelError, match=r"more than 1\.5, as the first 1\.0 s"):
         evaluate_velocity(environment(), lambda x: x, jnp.zeros((1, 3)), jax.random.key(0), seconds=1.5)

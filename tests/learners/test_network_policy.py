@@ -62,6 +62,13 @@ def test_policies_of_brax_act_alike(distribution: str) -> None:
             jnp.asarray(SEEN), jax.random.PRNGKey(1)
         )
         found = NetworkPolicy.from_brax((scaling, params, None))(jnp.asarray(SEEN))
+    groups = types.SimpleNamespace(mean={"state": scaling.mean, "all": None}, std={"state": scaling.std, "all": None})
+    for x, y in zip(
+        jax.tree.leaves(NetworkPolicy.from_brax((groups, params, None))),
+        jax.tree.leaves(NetworkPolicy.from_brax((scaling, params, None))),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(x, y)
     np.testing.assert_allclose(found, np.clip(wanted, -1.0, 1.0), rtol=1e-5, atol=1e-6)
 
 

@@ -122,6 +122,12 @@ def test_gradients_fade_and_are_shortened() -> None:
     np.testing.assert_allclose(found, [[0.27, 0.36], [6.0, 8.0], [0.0, 0.0], [0.0, 0.0]], rtol=1e-12)
 
 
+def test_episodes_without_last_observations_are_refused() -> None:
+    episodes = Episodes(CartPoleSwingUp(mbjax.load("cart_pole", time_step=0.02)), length=20, keep_last=False)
+    with pytest.raises(mbjax.ModelError, match="reads last_observation; make Episodes with keep_last=True"):
+        train_by_gradients(episodes)
+
+
 def test_noise_of_actions_is_correlated_from_step_to_step() -> None:
     settings = Settings(worlds=4000, horizon=5, correlation=0.9)
     noise = np.asarray(correlated_noise(jax.random.key(0), settings, 2))

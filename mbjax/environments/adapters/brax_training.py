@@ -12,6 +12,8 @@ from mbjax.optional_packages import imported
 from ..environment import AbstractEnvironment, EnvState
 from .brax_repair import let_brax_train
 
+KEY = "mbjax_key"  # in `info`, which goes on through the starts that brax repeats
+
 
 def as_brax(environment: AbstractEnvironment) -> Any:
     """The environment as a `brax.envs.Env`, for `brax.training.agents.ppo.train.train(environment=…)` and others.
@@ -50,12 +52,13 @@ def brax_class() -> type:
             state = self.task.reset(rng)
             metrics = {**state.metrics, "broken": jnp.zeros_like(state.reward)}
             seen = self.grouped(state.observation)
-            return base.State(parts_of(state), seen, state.reward, jnp.zeros_like(state.reward), metrics)
+            info = {KEY: state.key}
+            return base.State(parts_of(state), seen, state.reward, jnp.zeros_like(state.reward), metrics, info)
 
         def step(self, state: Any, action: jax.Array) -> Any:
-            physics, memory, key = state.pipeline_state
+            physics, memory = state.pipeline_state
             unread = jnp.zeros(0, state.reward.dtype)  # the observation before
-            before = EnvState(physics, memory, key, unread, state.reward, state.done > 0.0, {})
+            before = EnvState(physics, memory, state.info[KEY], unread, state.reward, state.done > 0.0, {})
             after = self.task.step(before, action)
             broken = ~(jnp.all(jnp.isfinite(after.observation)) & jnp.isfinite(after.reward))
             dtype = state.reward.dtype
@@ -66,6 +69,7 @@ def brax_class() -> type:
                 reward=jnp.where(broken, 0.0, after.reward),
                 done=(after.done | broken).astype(dtype),
                 metrics={**state.metrics, **metrics, "broken": broken.astype(dtype)},
+                info={**state.info, KEY: after.key},
             )
 
         def grouped(self, observation: jax.Array) -> Any:
@@ -96,4 +100,4 @@ def brax_class() -> type:
 
 def parts_of(state: EnvState) -> tuple:
     """What brax carries as its `pipeline_state`."""
-    return state.physics, state.memory, state.key
+    return state.physics, state.memory

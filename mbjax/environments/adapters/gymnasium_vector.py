@@ -47,6 +47,7 @@ def gymnasium_class() -> type:
             self.key = jax.random.key(seed)
             self.started, self.stepped = jax.jit(jax.vmap(episodes.reset)), jax.jit(episodes.step_worlds)
             self.states: Any = None
+            self.keeps_last = episodes.keep_last
 
         def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[np.ndarray, dict]:
             self.key = self.key if seed is None else jax.random.key(seed)
@@ -60,9 +61,9 @@ def gymnasium_class() -> type:
             infos: dict[str, Any] = {name: np.asarray(x) for name, x in states.env.metrics.items()}
             if done.any():
                 statistics = states.statistics
+                if self.keeps_last:
+                    infos |= {"final_obs": np.asarray(states.last_observation), "_final_obs": done}
                 infos |= {
-                    "final_obs": np.asarray(states.last_observation),
-                    "_final_obs": done,
                     "episode": {"r": np.asarray(statistics.last_return), "l": np.asarray(statistics.last_length)},
                     "_episode": done,
                 }

@@ -130,9 +130,9 @@ class QuadrupedVelocity(AbstractEnvironment):
         return jnp.concatenate([velocity_B, omega_B, up_B, memory.command, clock, measured, memory.last_action])
 
     def has_fallen(self, state: State) -> Bool[Array, ""]:
-        """Whether the trunk tilts by more than 60°, or is below half of its standing height."""
+        """Whether the trunk tilts by more than 60°, or is below half of its standing height; a pose of NaN counts."""
         up_z = 1.0 - 2.0 * (state.q[1] ** 2 + state.q[2] ** 2)
-        return (up_z < 0.5) | (state.q[6] < 0.5 * jnp.asarray(self.home)[6])
+        return ~((up_z >= 0.5) & (state.q[6] >= 0.5 * jnp.asarray(self.home)[6]))
 
     def desired(self, state: State, memory: QuadrupedMemory, action: Float[Array, " actions"]) -> Array:
         """Joint angles that the controllers follow from a state on, in rad: of the trot, and the action's residual."""
