@@ -51,6 +51,9 @@ def deformable_equilibrium(
     Rigid bodies stay at the `state`'s q: nodes that are fixed to them are at their anchors, and those behind walls
     where the state has them. Each body must be held somewhere. The search starts from the state's nodes; the result is
     differentiated by every number at the solution, to any order.
+
+    Forces per volume are those where nodes start. Where they are others at the result, as of a density that depends on
+    the place, `converged` is false: call again from the result, until it is true. Derivatives hold such forces.
     """
     deformables = require_deformables(model, "deformable_equilibrium")
     state = default_state(model) if state is None else as_state(model, state)
@@ -97,7 +100,23 @@ def _deformable_equilibrium(
     problem = MotionProblem(position, rest.velocity, two, moving.points, moving.rotations, numbers, moving.forces)
     found = calc_node_velocities(deformables.mesh.at_rest(nodes_held_at_rest(deformables)), problem)
     after = NodeState(position + found.v, jnp.zeros_like(position))
-    return DeformableEquilibrium(State(state.q, state.v, state.time, after), found.converged)
+    converged = found.converged
+    if deformables.force_densities:
+        there = calc_motion_problem(model, deformables, after, node_forces).forces
+        converged &= are_alike(deformables, moving.forces, there)
+    return DeformableEquilibrium(State(state.q, state.v, state.time, after), converged)
+
+
+def are_alike(
+    deformables: DeformableBodies, forces: Float[Array, "n 3"], others: Float[Array, "n 3"]
+) -> Bool[Array, " bodies"]:
+    """Whether the forces at the nodes of each body are the others, to 1e-6 of the body's largest; 1e-3 in float32."""
+    tolerance, found = 1e-6 if forces.dtype == jnp.float64 else 1e-3, []
+    for body in deformables.layout.bodies:
+        of_body = deformables.mesh.nodes(body.index)
+        largest = jnp.max(jnp.abs(forces[of_body]))
+        found.append(jnp.max(jnp.abs(others[of_body] - forces[of_body])) <= tolerance * largest)
+    return jnp.stack(found)
 
 
 class DeformableEnergies(NamedTuple):

@@ -158,6 +158,8 @@ def one_policy_step(model: MultibodyModel, options: Options, carry: Carried, xs:
     after, sampled = advance(model, carry.state, inputs, reads_contacts=False)
     ends = jnp.array(False) if options.until is None else jnp.asarray(options.until(after)).astype(bool)
     ends &= carry.is_active
+    if options.until is not None and options.restart is None:  # a world that has ended stays as it is
+        after, memory = chosen_where(carry.is_active, (after, memory), (carry.state, carry.memory))
     step = PolicyStep(
         carry.state, carry.memory, data, inputs, after, sampled.vdot, sampled.u, sampled.multipliers,
         carry.is_active, ends,
@@ -169,8 +171,6 @@ def one_policy_step(model: MultibodyModel, options: Options, carry: Carried, xs:
         first = function(after, memory, data) if callable(function) else function
         kept, kept_memory = chosen_where(ends, first, (after, memory))
         is_active = carry.is_active
-    elif options.until is not None:
-        kept, kept_memory = chosen_where(carry.is_active, (after, memory), (carry.state, carry.memory))
     counted = carry.is_active.astype(carry.num_steps.dtype)
     counts = carry.num_steps + counted, carry.num_ends + ends.astype(carry.num_ends.dtype)
     return Carried(kept, kept_memory, is_active, *counts), recorded

@@ -23,7 +23,7 @@ from .idle_controllers import warn_of_idle_controllers
 from .ports import as_inputs
 from .projected_solver import ProjectedSolver
 from .rollout import Trajectory
-from .state import State, as_state
+from .state import State, as_state, require_rigid_bodies_alone
 from .time_derivatives import calc_acceleration_now, time_derivatives
 
 
@@ -55,6 +55,7 @@ def simulate(
 
     `progress` shows a line while a program is compiled; None shows it on a terminal and in a notebook.
     """
+    require_rigid_bodies_alone(model, "simulate", "take mbjax.rollout, which moves their nodes")
     state = as_state(model, state)
     warn_of_idle_controllers("simulate", model, inputs)
     times = jnp.asarray(save_at, model.dtype)

@@ -31,7 +31,7 @@ from .applied_forces import calc_input_forces
 from .constraint_rows import calc_rows_now, solve_with_rows
 from .deformable_step import NodeMotion
 from .ports import Inputs, as_inputs
-from .state import State, as_state
+from .state import State, as_state, require_rigid_bodies_alone
 
 
 class Acceleration(eqx.Module):
@@ -48,6 +48,7 @@ def time_derivatives(
     model: MultibodyModel, state: State, inputs: Any = None
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """Derivatives (qdot, vdot) of the continuous plant, with all forces taken at the given state."""
+    require_rigid_bodies_alone(model, "time_derivatives", "take mbjax.step, which moves their nodes")
     state, inputs = as_state(model, state), as_inputs(model, inputs)
     return for_worlds_of(_time_derivatives, without_unread_geometry(model), state, inputs)
 

@@ -343,6 +343,10 @@ def test_nodes_held_twice_and_states_that_do_not_fit_are_refused() -> None:
         mbjax.step(rigid, dataclasses.replace(mbjax.default_state(rigid), nodes=state.nodes))
     with pytest.raises(mbjax.ModelError, match="fewer than three nodes"):
         mbjax.deformable_equilibrium(misuse().finalize())
+    with pytest.raises(mbjax.ModelError, match=r"simulate: .*deformable bodies.*take mbjax\.rollout"):
+        mbjax.simulate(model, state, save_at=jnp.array([0.0, 0.1]))
+    with pytest.raises(mbjax.ModelError, match=r"time_derivatives: .*deformable bodies.*take mbjax\.step"):
+        mbjax.time_derivatives(model, state)
     batch = jax.tree.map(lambda x: jnp.stack([x, x]), model)
     for call in (
         lambda: mbjax.deformable_energies(batch, state),
@@ -418,6 +422,21 @@ def test_nodes_fixed_to_the_world_stay_nearly_as_behind_a_wall(has_joint: bool) 
     np.testing.assert_allclose(found, expected, atol=2e-3 * moved)
     at_rest = [mbjax.deformable_equilibrium(m).state.nodes.position for m in models]
     np.testing.assert_allclose(at_rest[0], at_rest[1], atol=1e-12)
+
+
+@pytest.mark.whole_run("equilibria under weight in test_bending_of_bars.py, and forces per volume in steps, above")
+def test_an_equilibrium_says_where_forces_depend_on_the_place() -> None:
+    """A wind that grows with height: the first call is not at rest, and says so; calls from the result come to it."""
+    plant = held_bar(foam("linear"))
+    plant.add_force_density(lambda p: jnp.array([0.0, 0.0, 2e5]) * p[2])
+    model, state, count = plant.finalize(), None, 0
+    while not bool((found := mbjax.deformable_equilibrium(model, state)).converged.all()):
+        state, count = found.state, count + 1
+        assert count < 20
+    assert count >= 1
+    again = mbjax.deformable_equilibrium(model, found.state).state.nodes.position
+    moved = np.abs(found.state.nodes.position - model.deformables.reference_positions).max()
+    np.testing.assert_allclose(again, found.state.nodes.position, atol=1e-5 * moved)
 
 
 def test_momenta_and_energies_of_motions_that_are_known() -> None:

@@ -134,7 +134,6 @@ def test_hessian_vector_products_also_at_rest(law: str) -> None:
             np.testing.assert_allclose(a, differences, atol=1e-5 * float(jnp.max(jnp.abs(differences))))
 
 
-@pytest.mark.whole_run("sags in test_bending_of_bars.py, and derivatives of a step of two bodies that touch")
 def test_a_rest_state_and_its_derivatives() -> None:
     """Elastic forces balance weight: the sag's derivative by E is that of differences; whole run: a step moves nothing.
 
