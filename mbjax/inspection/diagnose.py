@@ -70,6 +70,12 @@ def bad_coordinates(model: MultibodyModel, state: State) -> Iterator[str]:
     for what, values, names in (("q", state.q, model.position_names()), ("v", state.v, model.velocity_names())):
         for k in np.flatnonzero(~np.isfinite(np.asarray(values))):
             yield f"state.{what} of '{names[k]}' is {values[k]}; must be finite."
+    if state.nodes is not None and model.deformables is not None:
+        mesh = model.deformables.mesh
+        for what, values in (("position", state.nodes.position), ("velocity", state.nodes.velocity)):
+            for k in np.flatnonzero(~np.isfinite(np.asarray(values)).all(-1)):
+                body = model.deformables.names[int(mesh.body_of_node[k])]
+                yield f"state.nodes.{what} of node {k}, of deformable body '{body}', is {values[k]}; must be finite."
     for joint in model.layout.joints:
         has_quaternion = joint.num_positions and JOINT_KINDS[joint.kind].has_quaternion
         if has_quaternion and not np.any(np.asarray(state.q[joint.q_start : joint.q_start + 4])):
@@ -112,6 +118,8 @@ def stages(model: MultibodyModel, state: State, inputs: Inputs) -> Iterator[Stag
     yield Stage("force of constraint", ports.constraint_forces, rows)
     yield Stage("acceleration of velocity", ports.generalized_acceleration, velocities)
     yield Stage("next position", after.q, model.position_names())
+    if after.nodes is not None:
+        yield Stage("next position of node", after.nodes.position, [str(k) for k in range(len(after.nodes.position))])
 
 
 def mass_matrix_stages(M: np.ndarray, velocities: Sequence[str]) -> Iterator[Stage]:

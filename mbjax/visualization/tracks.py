@@ -16,7 +16,8 @@ from mbjax.model import MultibodyModel
 from mbjax.simulation import Inputs, NodeState, State
 from mbjax.simulation.state import nodes_at_rest
 
-NATURAL_AXES = {"applied_spatial_forces": 2}  # number of axes in one world at one time; 1 for other inputs
+# Number of axes of inputs in one world at one time; 1 for others.
+NATURAL_AXES = {"applied_spatial_forces": 2, "node_forces": 2}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +131,8 @@ def one_each(call: str, what: str, given: Any, trajectory: Any, tracks: Sequence
         unknown = [label for label in given if str(label) not in {track.label for track in tracks}]
         if unknown:
             raise ModelError(f"{call}: {what} for '{unknown[0]}', but the trajectories are {list(trajectory)}.")
-        return [given.get(track.label) for track in tracks]
+        of_label = {str(label): each for label, each in given.items()}
+        return [of_label.get(track.label) for track in tracks]
     if isinstance(given, (list, tuple)):
         if len(given) != len(tracks):
             raise ModelError(f"{call}: {len(given)} {what} for {len(tracks)} trajectories. Give one each.")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.inspection.diagnose import bad_coordinates
 from mbjax.simulation.rollout import Trajectory
 from tests.deformable_cube import FOAM, SIDE, cube_mesh, cube_plant, stretched_states
 
@@ -24,6 +25,13 @@ def model() -> mbjax.MultibodyModel:
 @pytest.fixture(scope="module")
 def states(model) -> mbjax.State:
     return stretched_states(model)
+
+
+def test_a_node_that_is_not_finite_is_found_with_its_body(model, states) -> None:
+    state = jax.tree.map(lambda x: jnp.asarray(x[0]), states)
+    nodes = mbjax.NodeState(state.nodes.position.at[9, 1].set(jnp.nan), state.nodes.velocity)
+    (found,) = bad_coordinates(model, dataclasses.replace(state, nodes=nodes))
+    assert found.startswith("state.nodes.position of node 9, of deformable body 'heavy', is [")
 
 
 def words_of(text: object, name: str) -> list[str]:

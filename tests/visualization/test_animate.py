@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 import mbjax
 from mbjax.geometry import Box, Geometry
 from mbjax.visualization import animate
-from mbjax.visualization.tracks import frames_to_show
+from mbjax.visualization.tracks import as_tracks, frames_to_show, inputs_at, one_each
 from tests.models import load_robot
 from tests.visualization.pages import read_record, report_of
 from tests.visualization.sledge import FRICTION, NORMAL_FORCE, NUM_STEPS, RADIUS, pull, sledge_model, sliding
@@ -167,6 +167,17 @@ def test_trajectories_come_in_many_forms(model) -> None:
         (both, 2),
     ):  # fmt: skip
         assert len(read_record(animate(model, given, contact_forces=False).html)["worlds"]) == worlds
+
+
+def test_inputs_go_to_the_frames_of_their_trajectory(model) -> None:
+    """By labels of any kind; forces on nodes (n, 3) are those of one time, (steps, n, 3) of each."""
+    trajectories = {0: sliding(model), 1: sliding(model)}
+    tracks = as_tracks("animate", model, trajectories)
+    assert one_each("animate", "inputs", {1: "b", 0: "a"}, trajectories, tracks) == ["a", "b"]
+    forces, frames = jnp.arange(6.0).reshape(2, 3), np.array([0, NUM_STEPS])
+    for given in (forces, jnp.broadcast_to(forces, (NUM_STEPS, 2, 3))):
+        shown = inputs_at("animate", tracks[0], mbjax.Inputs(node_forces=given), frames)
+        np.testing.assert_array_equal(shown.node_forces, [forces, forces])
 
 
 @pytest.mark.whole_run("one state of a model, among the forms of trajectories, above")
