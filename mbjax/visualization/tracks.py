@@ -131,7 +131,7 @@ def one_each(call: str, what: str, given: Any, trajectory: Any, tracks: Sequence
         unknown = [label for label in given if str(label) not in {track.label for track in tracks}]
         if unknown:
             raise ModelError(f"{call}: {what} for '{unknown[0]}', but the trajectories are {list(trajectory)}.")
-        of_label = {str(label): each for label, each in given.items()}
+        of_label: dict[str | None, Any] = {str(label): each for label, each in given.items()}
         return [of_label.get(track.label) for track in tracks]
     if isinstance(given, (list, tuple)):
         if len(given) != len(tracks):
