@@ -33,6 +33,9 @@ def remove_joint(plant: PlantQueries, joint: AbstractJoint) -> None:
             "it; call remove_constraint first, or remove joints before adding constraints."
         )
     plant.random_distributions = [entry for entry in plant.random_distributions if entry[1] is not joint]
+    for keyframe in plant.keyframes:
+        keyframe.positions.pop(joint, None)
+        keyframe.velocities.pop(joint, None)
     take_out(plant, "joint", plant.joints, joint)
     if joint.X_PF is not None:
         joint.parent = release_frame(plant, joint.parent)

@@ -76,6 +76,19 @@ def test_a_removed_joint_takes_its_frames_and_can_come_back():
     assert plant.finalize().layout == two_links().finalize().layout
 
 
+def test_a_removed_joint_takes_its_numbers_out_of_keyframes():
+    """Else another joint has them, or none fits: `lower` floats where it hung, with 7 numbers at their defaults."""
+    plant = two_links()
+    plant.add_keyframe("home", {"shoulder": 0.3, "elbow": 0.5}, {"elbow": 2.0})
+    plant.remove_joint("elbow")
+    model = plant.finalize()
+    (home,) = model.keyframes
+    expected = np.asarray(mbjax.default_state(model).q).copy()
+    expected[model.joint("shoulder").q] = 0.3
+    np.testing.assert_allclose(home.q, expected, rtol=1e-6)
+    np.testing.assert_array_equal(home.v, 0.0)
+
+
 def test_frames_in_use_stay():
     plant = two_links()
     plant.add_frame("tool", "elbow_parent", [0.0, 0.0, 0.1])
