@@ -31,6 +31,13 @@ prints them all. Logs are CSV, npz, Parquet or MCAP files.
 def identify_model(options: argparse.Namespace, console: Console) -> bool:
     """Fits, prints and writes; whether the fit converged."""
     torques = options.method == "torques"
+    if not torques and (options.row or options.contact):
+        raise ModelError(
+            "--row and --contact say which efforts a fit of torques compares; --method trajectories simulates with all "
+            "of them. Leave them out, or fit with --method torques."
+        )
+    if torques and options.horizon is not None:
+        raise ModelError("--horizon is of --method trajectories; leave it out, or add that method.")
     if options.write is not None and options.write.suffix.lower() not in WRITERS:
         raise ModelError(f"--write {options.write}: the name must end in {', '.join(WRITERS)}, which says the format.")
     model = load(

@@ -48,6 +48,15 @@ def test_wrong_parameters_are_one_clear_line(tmp_path: pathlib.Path, capsys) -> 
     arguments = ["identify", "pendulum", str(tmp_path / "log.csv"), "--parameters", "mass:*", "--write", "fitted.obj"]
     assert main(arguments) == 3
     assert "must end in .urdf, .sdf" in capsys.readouterr().err
+    for more, message in (
+        (
+            ["--method", "trajectories", "--row", "hinge"],
+            "--row and --contact say which efforts a fit of torques compares",
+        ),
+        (["--horizon", "20"], "--horizon is of --method trajectories"),
+    ):
+        assert main(["identify", "pendulum", str(tmp_path / "log.csv"), "--parameters", "mass:*", *more]) == 3
+        assert message in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_efforts_that_were_not_measured_need_no_column() -> None:
