@@ -55,8 +55,8 @@ def simulate(
 
     `progress` shows a line while a program is compiled; None shows it on a terminal and in a notebook.
     """
-    require_rigid_bodies_alone(model, "simulate", "take mbjax.rollout, which moves their nodes")
     state = as_state(model, state)
+    require_rigid_bodies_alone(model, "simulate", "take mbjax.rollout, which moves their nodes")
     warn_of_idle_controllers("simulate", model, inputs)
     times = jnp.asarray(save_at, model.dtype)
     if times.ndim != 1 or times.shape[0] < 1:

@@ -48,8 +48,8 @@ def time_derivatives(
     model: MultibodyModel, state: State, inputs: Any = None
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
     """Derivatives (qdot, vdot) of the continuous plant, with all forces taken at the given state."""
-    require_rigid_bodies_alone(model, "time_derivatives", "take mbjax.step, which moves their nodes")
     state, inputs = as_state(model, state), as_inputs(model, inputs)
+    require_rigid_bodies_alone(model, "time_derivatives", "take mbjax.step, which moves their nodes")
     return for_worlds_of(_time_derivatives, without_unread_geometry(model), state, inputs)
 
 
