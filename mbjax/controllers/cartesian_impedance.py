@@ -59,7 +59,8 @@ def cartesian_impedance(
     require_driven_frame("cartesian_impedance", model, frame)
     K = gain_matrix("stiffness", stiffness, 6, model.dtype)
     D, ratio = damping_or_ratio("cartesian_impedance", damping, damping_ratio, 6, model.dtype)
-    V_d = jnp.broadcast_to(as_array("V_WF_d", V_WF_d, 6, model.dtype), (6,))
+    V_d = as_array("V_WF_d", V_WF_d, 6, model.dtype)
+    V_d = as_coordinates("V_WF_d", jnp.full(6, V_d) if V_d.ndim == 0 else V_d, 6, model.dtype)
     kept = as_posture(model, posture, posture_stiffness, posture_damping)
     return call_compiled(yielding_efforts, model, state, frame, X_WF_d, V_d, K, D, ratio, kept)
 

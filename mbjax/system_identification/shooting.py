@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.kinematics import difference_configuration, integrate_configuration
-from mbjax.simulation import Inputs, State, step
+from mbjax.simulation import Inputs, State, actuation_matrix_pseudoinverse, step
 
 from .system import System
 from .windows import Windows
@@ -43,8 +43,9 @@ def take_step(system: System, state: State, inputs: tuple[Array, Array]) -> Stat
     """The state one step later, under inputs that are held."""
     model, sensors = system.model, system.sensors
     actuation, external = inputs
-    driven = list(model.layout.velocities_of_actuators)
-    true = (actuation - sensors.effort_bias[np.array(driven, int)]) / sensors.effort_gain[np.array(driven, int)]
+    driven = np.array(model.layout.velocities_of_actuators, int)
+    shares = actuation_matrix_pseudoinverse(model) @ sensors.effort_bias  # as a log shares a joint's effort
+    true = (actuation - shares) / sensors.effort_gain[driven]
     state, _ = step(model, state, Inputs(actuation=true, applied_generalized_force=external))
     return state
 

@@ -295,6 +295,13 @@ def test_wrong_gains_and_references_are_refused(given, message) -> None:
         controllers.joint_impedance(planar(), mbjax.State(jnp.zeros(2), jnp.zeros(2)), jnp.zeros(2), **given)
 
 
+def test_a_wanted_velocity_is_a_whole_twist() -> None:
+    still = mbjax.State(jnp.zeros(2), jnp.zeros(2))
+    X = mbjax.RigidTransform(jnp.eye(3), jnp.zeros(3))
+    with pytest.raises(mbjax.ModelError, match=r"V_WF_d has shape \(3,\), the model needs \(6,\)"):
+        controllers.cartesian_impedance(planar(), still, "link1", X, jnp.ones(3), stiffness=1.0)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

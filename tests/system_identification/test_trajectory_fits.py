@@ -50,6 +50,24 @@ def test_armature_and_damping_from_mujoco() -> None:
     np.testing.assert_allclose(fit.values["armature:hinge"], 0.05, rtol=1e-8)
 
 
+def test_two_actuators_of_a_joint_share_the_bias_of_its_sensor() -> None:
+    """The effort that a joint's sensor shows is that of both, so its bias is no part of either alone."""
+    plant = mbjax.MultibodyPlant(time_step=0.01)
+    plant.add_rigid_body("rod", mbjax.SpatialInertia(1.0, [0.0, 0.0, -0.2], mbjax.UnitInertia(0.05, 0.05, 0.01)))
+    plant.add_joint(mbjax.RevoluteJoint("joint", "world", "rod", axis=[0.0, 1.0, 0.0]))
+    plant.add_joint_actuator("one", "joint")
+    plant.add_joint_actuator("two", "joint")
+    model = plant.finalize()
+    efforts = 2.0 * np.sin(0.1 * np.arange(40))
+    moved = mbjax.rollout(model, mbjax.default_state(model), jnp.asarray(0.5 * np.stack([efforts, efforts], 1)))
+    measured = 1.3 * np.append(efforts, efforts[-1])[:, None] + 0.4
+    log = si.make_log(model, moved.time, moved.q, moved.v, effort=measured)
+    unknown = si.Parameters(model, {"effort_bias:joint": si.free(), "effort_gain:joint": si.positive()})
+    fit = si.fit(unknown, log, si.Trajectories())
+    found = fit.values["effort_bias:joint"], fit.values["effort_gain:joint"]
+    np.testing.assert_allclose(found, [0.4, 1.3], rtol=1e-7)
+
+
 @pytest.fixture(scope="module")
 def box_log() -> si.Log:
     u = np.stack([3.0 + 2.0 * np.sin(0.3 * np.arange(60)), -4.0 * np.sin(0.2 * np.arange(60)) ** 2], 1)
