@@ -58,6 +58,8 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036  (an older Python may well run this file)
         print("mbjax needs Python 3.11 or newer; this is " + sys.version.split()[0], file=sys.stderr)
         return 2
+    # Without files of compiled modules each process, and tests start many, compiles all that it imports: 6 s and more.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     task, arguments = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
     environment = ENVIRONMENT
     if task == "simulate":

@@ -10,7 +10,7 @@ import jax
 import pytest
 
 from mbjax.execution.worlds import chunks
-from tests.tiers import is_quick, quick_name
+from tests.tiers import is_quick, may_hold_quick_tests, quick_name
 from tests.xla_options import FAST_TO_COMPILE
 
 # Most of the time is XLA's: programs that are not optimized compile in a quarter of it. Workers inherit what is set.
@@ -34,6 +34,13 @@ os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"  # in programs of their own
 def pytest_configure(config: pytest.Config) -> None:
     """The quick run has trimmed tests."""
     config.option.trimmed = config.option.trimmed or config.option.quick
+
+
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """Reads no file that has nothing for a tier: to import all of them takes half a minute in each worker."""
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    others = (config.option.quick and not may_hold_quick_tests(path)) or (config.option.beyond_quick and is_quick(path))
+    return True if others else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

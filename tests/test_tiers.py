@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from tests.tiers import QUICK, is_quick
+from tests.tiers import QUICK, is_quick, may_hold_quick_tests
 
 TESTS = pathlib.Path(__file__).parent
 
@@ -27,3 +27,13 @@ def test_no_entry_is_within_another():
 def test_nodes_are_told_by_their_beginning():
     assert is_quick(f"tests/{QUICK[0]}::test_anything[case]")
     assert not is_quick("tests/no_such_folder/test_x.py::test_y")
+
+
+def test_every_file_with_quick_tests_is_read():
+    paths = [path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")]
+    named = {name.partition("::")[0] for name in QUICK}
+    for path in paths:
+        assert may_hold_quick_tests(f"tests/{path}") == any(path.startswith(name) for name in named), path
+    for folder in ("tests", "tests/spatial", "tests/contact"):
+        assert may_hold_quick_tests(folder)
+    assert not may_hold_quick_tests("tests/no_such_folder")

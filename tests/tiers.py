@@ -77,3 +77,9 @@ def quick_name(node: str) -> str | None:
 def is_quick(node: str) -> bool:
     """Whether a test is in the quick run."""
     return quick_name(node) is not None
+
+
+def may_hold_quick_tests(path: str) -> bool:
+    """Whether a folder or file is an entry of the quick run, holds one, or is within one."""
+    within = path.removeprefix("tests").removeprefix("/")
+    return any(name.startswith(within) or within.startswith(name.partition("::")[0]) for name in QUICK)

@@ -1,5 +1,8 @@
 """Goals by what they say: zero at the goal, weighted, and with the derivatives that differences give."""
 
+import functools
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,27 +13,39 @@ from mbjax import trajectory_optimization as to
 from tests.gradients.checks import OFFSETS, WEIGHTS, all_gradients
 
 MODEL = mbjax.load("arm", time_step=0.01)
-STATE = mbjax.random_state(MODEL, jax.random.key(3))
-STATE = mbjax.State(STATE.q, 0.3 * jnp.arange(1.0, 8.0), STATE.time)
-X_WT = mbjax.relative_transform(MODEL, STATE.q, "world", "tool")
-COM = mbjax.center_of_mass_position_in_world(MODEL, STATE.q)
-V_WT = mbjax.body_spatial_velocity_in_world(MODEL, STATE.q, STATE.v, "tool")
-L = mbjax.spatial_momentum_in_world_about_point(MODEL, STATE.q, STATE.v, COM)
+STATE = mbjax.State(jnp.linspace(-0.8, 0.9, 7)[jnp.array([3, 0, 5, 1, 6, 2, 4])], 0.3 * jnp.arange(1.0, 8.0))
 
-AT_THE_GOAL = {
-    "joints": to.JointGoal(STATE.q),
-    "velocities": to.VelocityGoal(STATE.v),
-    "state": to.StateGoal(STATE),
-    "point": to.PointGoal("tool", X_WT.translation),
-    "point of a frame": to.PointGoal("tool", X_WT @ jnp.array([0.1, 0.2, 0.3]), p_FP=[0.1, 0.2, 0.3]),
-    "pose": to.PoseGoal("tool", X_WT),
-    "frame's velocity": to.FrameVelocity("tool", V_WT),
-    "centre of mass": to.CenterOfMass(COM),
-    "its velocity": to.CenterOfMassVelocity(
+
+@functools.cache
+def tool_pose() -> mbjax.RigidTransform:
+    """Where the tool is."""
+    return mbjax.relative_transform(MODEL, STATE.q, "world", "tool")
+
+
+@functools.cache
+def center_of_mass() -> jax.Array:
+    """Where the centre of mass is."""
+    return mbjax.center_of_mass_position_in_world(MODEL, STATE.q)
+
+
+AT_THE_GOAL: dict[str, Callable] = {
+    "joints": lambda: to.JointGoal(STATE.q),
+    "velocities": lambda: to.VelocityGoal(STATE.v),
+    "state": lambda: to.StateGoal(STATE),
+    "point": lambda: to.PointGoal("tool", tool_pose().translation),
+    "point of a frame": lambda: to.PointGoal("tool", tool_pose() @ jnp.array([0.1, 0.2, 0.3]), p_FP=[0.1, 0.2, 0.3]),
+    "pose": lambda: to.PoseGoal("tool", tool_pose()),
+    "frame's velocity": lambda: to.FrameVelocity(
+        "tool", mbjax.body_spatial_velocity_in_world(MODEL, STATE.q, STATE.v, "tool")
+    ),
+    "centre of mass": lambda: to.CenterOfMass(center_of_mass()),
+    "its velocity": lambda: to.CenterOfMassVelocity(
         mbjax.center_of_mass_translational_velocity_in_world(MODEL, STATE.q, STATE.v)
     ),
-    "momentum": to.Momentum(L),
-    "barrier": to.Barrier(to.VelocityGoal(STATE.v - 0.5), -9.0, 0.5),
+    "momentum": lambda: to.Momentum(
+        mbjax.spatial_momentum_in_world_about_point(MODEL, STATE.q, STATE.v, center_of_mass())
+    ),
+    "barrier": lambda: to.Barrier(to.VelocityGoal(STATE.v - 0.5), -9.0, 0.5),
 }
 
 
@@ -44,7 +59,7 @@ WHOLE = {
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=WHOLE.get(name, ())) for name in AT_THE_GOAL])
 def test_zero_at_the_goal_and_slopes_by_differences(name):
-    goal = AT_THE_GOAL[name]
+    goal = AT_THE_GOAL[name]()
     weighted = jax.tree.map(lambda x: x, goal)
     if name != "barrier":  # which is at its kink, and has other tests
         object.__setattr__(weighted, "weight", jnp.array(3.0))
@@ -72,10 +87,12 @@ def test_zero_at_the_goal_and_slopes_by_differences(name):
 
 
 def test_a_pose_goal_measures_the_turn_and_the_distance():
-    shifted = mbjax.RigidTransform(X_WT.rotation, X_WT.translation + jnp.array([0.0, 0.0, 0.2]))
+    shifted = mbjax.RigidTransform(tool_pose().rotation, tool_pose().translation + jnp.array([0.0, 0.0, 0.2]))
     np.testing.assert_allclose(to.PoseGoal("tool", shifted)(MODEL, STATE), [0, 0, 0, 0, 0, -0.2], atol=1e-12)
     c, s = np.cos(0.4), np.sin(0.4)
-    turned = mbjax.RigidTransform(jnp.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]]).T @ X_WT.rotation, X_WT.translation)
+    turned = mbjax.RigidTransform(
+        jnp.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]]).T @ tool_pose().rotation, tool_pose().translation
+    )
     np.testing.assert_allclose(to.PoseGoal("tool", turned)(MODEL, STATE), [0, 0, 0.4, 0, 0, 0], atol=1e-12)
 
 
@@ -92,7 +109,7 @@ def test_a_barrier_is_what_lies_beyond_the_bounds():
 
 @pytest.mark.whole_run("the turn and the distance, above, and slopes of the logarithm of a pose in test_slopes.py")
 def test_gradients_of_a_pose_goal_near_and_at_half_a_turn():
-    half = mbjax.RigidTransform(jnp.diag(jnp.array([1.0, -1.0, -1.0])) @ X_WT.rotation, X_WT.translation)
+    half = mbjax.RigidTransform(jnp.diag(jnp.array([1.0, -1.0, -1.0])) @ tool_pose().rotation, tool_pose().translation)
     goal = to.PoseGoal("tool", half)
 
     def of(q: jax.Array) -> jax.Array:

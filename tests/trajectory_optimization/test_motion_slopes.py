@@ -1,5 +1,6 @@
 """Closed forms of costs that read contact forces, and of goals that are data of steps, against JAX's derivatives."""
 
+import functools
 from collections.abc import Callable
 
 import equinox as eqx
@@ -22,13 +23,28 @@ from tests.gradients.checks import WHOLE_RUN
 from .test_slopes import MODEL, NU, NV, state_of
 
 FOOT = to.FlatFoot("sole", "arm", (0.2, 0.1))
-POINTS = mbjax.ConstraintSet()
-for body, at in (("base", [0.3, 0.1, -0.2]), ("hand", [-0.1, 0.2, 0.1])):
-    POINTS.add_contact_constraint(body, at, np.eye(3)[[2, 0, 1]], name=body, stabilization_time=0.1)
-DYNAMICS = to.ScheduledContacts(POINTS.bind(MODEL))
-STANDING = to.ScheduledContacts(FOOT.add_to(mbjax.ConstraintSet()).bind(MODEL))
-STATES = jax.tree.map(lambda *x: jnp.stack(x), *(state_of(seed) for seed in (1, 2, 3, 4)))
 EFFORTS = jnp.linspace(-0.7, 0.9, 3 * NU).reshape(3, NU)
+
+
+@functools.cache
+def on_points() -> to.ScheduledContacts:
+    """A foot and a hand on points."""
+    points = mbjax.ConstraintSet()
+    for body, at in (("base", [0.3, 0.1, -0.2]), ("hand", [-0.1, 0.2, 0.1])):
+        points.add_contact_constraint(body, at, np.eye(3)[[2, 0, 1]], name=body, stabilization_time=0.1)
+    return to.ScheduledContacts(points.bind(MODEL))
+
+
+@functools.cache
+def on_a_sole() -> to.ScheduledContacts:
+    """A flat foot on the ground."""
+    return to.ScheduledContacts(FOOT.add_to(mbjax.ConstraintSet()).bind(MODEL))
+
+
+@functools.cache
+def four_states() -> mbjax.State:
+    """States at which the goals are compared, stacked."""
+    return jax.tree.map(lambda *x: jnp.stack(x), *(state_of(seed) for seed in (1, 2, 3, 4)))
 
 
 class Plain(eqx.Module):
@@ -49,8 +65,8 @@ def expansion_of(goals, dynamics, stages, wrapped, constraints=(), terminal=()):
     penalties = None
     if constraints:
         penalties = Penalties(tuple(jnp.full((4, n), -0.3) for n in (4, 10)), jnp.asarray(2.0))
-    reached = jax.tree.map(lambda x: x[1:], STATES)
-    return jax.jit(lambda: expand(problem, STATES, EFFORTS, reached, penalties))()
+    reached = jax.tree.map(lambda x: x[1:], four_states())
+    return jax.jit(lambda: expand(problem, four_states(), EFFORTS, reached, penalties))()
 
 
 def assert_equal(found, expected):
@@ -62,14 +78,14 @@ def assert_equal(found, expected):
 def test_costs_and_constraints_of_contact_forces():
     """With both contacts, one that begins by an impulse, and one alone."""
     stages = to.contact_schedule([[True, False], [True, True], [False, True], [False, True]])
-    pyramid = to.FrictionPyramid(DYNAMICS, 0.6)
-    goals = [to.ContactForce(DYNAMICS, 3.0, jnp.linspace(0.1, 0.6, 6)), to.Barrier(pyramid, 0.0, jnp.inf, 0.4)]
-    constraints = [to.FrictionCone(DYNAMICS, 0.8), pyramid]
-    given = goals, DYNAMICS, stages
+    pyramid = to.FrictionPyramid(on_points(), 0.6)
+    goals = [to.ContactForce(on_points(), 3.0, jnp.linspace(0.1, 0.6, 6)), to.Barrier(pyramid, 0.0, jnp.inf, 0.4)]
+    constraints = [to.FrictionCone(on_points(), 0.8), pyramid]
+    given = goals, on_points(), stages
     found = expansion_of(*given, lambda goal: goal, constraints, [to.CenterOfMass([0.0, 0, 1])])
     assert_equal(found, expansion_of(*given, Plain, constraints, [to.CenterOfMass([0.0, 0, 1])]))
-    before, of_steps = (jax.tree.map(lambda x: x[:-1], x) for x in (STATES, stages))
-    plain = jax.jit(lambda: differentiate_steps(lambda *x: DYNAMICS(MODEL, *x), MODEL, before, EFFORTS, of_steps))()
+    before, of_steps = (jax.tree.map(lambda x: x[:-1], x) for x in (four_states(), stages))
+    plain = jax.jit(lambda: differentiate_steps(lambda *x: on_points()(MODEL, *x), MODEL, before, EFFORTS, of_steps))()
     assert_equal((found.A, found.B), (plain.A, plain.B))
 
 
@@ -79,11 +95,11 @@ def test_forces_where_a_contact_begins_are_those_after_the_impulse():
     state, effort = state_of(5), EFFORTS[0]
 
     def found():
-        motion = DYNAMICS.motion(MODEL, state, effort, stage)
-        stopped = mbjax.constraint_impulses(MODEL, DYNAMICS.contacts, state.q, state.v).v
-        rates = mbjax.constraints_velocity_error(MODEL, DYNAMICS.contacts, state.q, motion.v)
-        _, force = DYNAMICS.solve(MODEL, mbjax.State(state.q, stopped), effort, stage)
-        return motion, stopped, rates, force, to.ContactForce(DYNAMICS)(MODEL, state, effort, stage)
+        motion = on_points().motion(MODEL, state, effort, stage)
+        stopped = mbjax.constraint_impulses(MODEL, on_points().contacts, state.q, state.v).v
+        rates = mbjax.constraints_velocity_error(MODEL, on_points().contacts, state.q, motion.v)
+        _, force = on_points().solve(MODEL, mbjax.State(state.q, stopped), effort, stage)
+        return motion, stopped, rates, force, to.ContactForce(on_points())(MODEL, state, effort, stage)
 
     motion, stopped, rates, force, cost = jax.jit(found)()
     np.testing.assert_allclose(motion.v, stopped, atol=1e-12)
@@ -95,9 +111,9 @@ def test_forces_where_a_contact_begins_are_those_after_the_impulse():
 @pytest.mark.whole_run("the wrench cone is what forces can give, in test_contact_forces.py")
 def test_costs_of_flat_feet():
     stages = to.contact_schedule([[True] * 3] * 2 + [[False] * 3] * 2)
-    cone = to.Barrier(to.WrenchCone(STANDING, FOOT, 0.5), 2.0, jnp.inf)
-    goals = [cone, to.CenterOfPressure(STANDING, FOOT, (0.02, 0.01), 0.7)]
-    given = goals, STANDING, stages
+    cone = to.Barrier(to.WrenchCone(on_a_sole(), FOOT, 0.5), 2.0, jnp.inf)
+    goals = [cone, to.CenterOfPressure(on_a_sole(), FOOT, (0.02, 0.01), 0.7)]
+    given = goals, on_a_sole(), stages
     assert_equal(expansion_of(*given, lambda goal: goal), expansion_of(*given, Plain))
 
 
@@ -113,10 +129,10 @@ def test_goals_that_are_data_of_steps():
         return [to.PointGoal("hand", stage["point"], stage["weight"]), to.VelocityGoal(factor=stage["weight"])]
 
     def running(stage):
-        return [*of_states(stage), to.ContactForce(DYNAMICS, weight=stage["weight"]), to.Effort(stage["weight"])]
+        return [*of_states(stage), to.ContactForce(on_points(), weight=stage["weight"]), to.Effort(stage["weight"])]
 
     if WHOLE_RUN:
-        staged = [to.AtStage(running)], DYNAMICS, stages
+        staged = [to.AtStage(running)], on_points(), stages
         found = expansion_of(*staged, lambda goal: goal, terminal=to.AtStage(of_states))
         assert_equal(found, expansion_of(*staged, Plain, terminal=Plain(to.AtStage(of_states))))
     one = to.AtStage(lambda stage: to.PointGoal("hand", stage["point"], stage["weight"]))
