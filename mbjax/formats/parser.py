@@ -109,6 +109,7 @@ class Parser:
             reader = DirectivesReader(
                 self.package_map,
                 lambda path: self._read(self._document(Path(path), notes, None, may_quote=False), notes),
+                notes,
             )
             robots = reader.read(directives)
         dtype = jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype)

@@ -45,6 +45,8 @@ def evaluate_velocity_in_mujoco(
         )
     robot = mujoco.MjModel.from_xml_string(to_mjcf(model))
     robot.opt.timestep = time_step
+    robot.actuator_ctrllimited[:] = 0  # the model limits efforts, as forces are here, and no desired positions
+    per_angle = robot.actuator_gear[:, 0]
     commands = jnp.asarray(commands, model.dtype)
 
     def restored(qpos: Array, qvel: Array, time: Array) -> State:
@@ -93,7 +95,7 @@ def evaluate_velocity_in_mujoco(
         now, key_step = read(), jax.random.fold_in(key, step)
         action = jnp.asarray(policy(np.asarray(seen(*now, memory, key_step))), model.dtype)
         for data, angles in zip(robots, np.asarray(wanted(*now, memory, action)), strict=True):
-            data.ctrl[:] = angles
+            data.ctrl[:] = per_angle * angles
             mujoco.mj_step(robot, data, substeps)
         memory, velocity, fell, states = judged(*read(), memory, action, key_step)
         stands = stands & ~np.asarray(fell)

@@ -62,6 +62,8 @@ def test_those_of_the_joints_that_are_named():
     assert any("does not name its joint 'first'" in entry.message for entry in plant.report.entries)
     assert actuators(plant_of(ROBOT, actuators=["f*"])) == [("second", "first", 3.0)]
     assert actuators(plant_of(ROBOT, actuators=[])) == []
+    in_brackets = ROBOT.replace('"first"', '"first[0]"')
+    assert actuators(plant_of(in_brackets, actuators=["first[0]"])) == [("second", "first[0]", 3.0)]
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,88 @@ def test_frames_of_the_world_are_used_and_a_link_may_have_the_name_of_its_model(
     np.testing.assert_allclose(X_WP.translation, [0.0, 0.0, 0.5], atol=1e-15)
 
 
+FREE = "<mujoco><worldbody><body name='a' pos='1 1 1'>{}<geom size='0.1'/></body></worldbody></mujoco>"
+ON_WORLD = (
+    f'<robot name="r"><link name="a">{INERTIAL}</link><joint name="j" type="KIND"><origin xyz="5 0 0" rpy="0 0 1"/>'
+    '<parent link="world"/><child link="a"/></joint></robot>'
+)
+ON_BODY = (
+    f'<robot name="r"><link name="b">{INERTIAL}</link><link name="a">{INERTIAL}</link>'
+    '<joint name="j" type="KIND"><parent link="b"/><child link="a"/></joint></robot>'
+)
+FLOATING = {
+    "no joint": ("r.urdf", f'<robot name="r"><link name="a">{INERTIAL}</link></robot>'),
+    "floating joint": ("r.urdf", ON_WORLD.replace("KIND", "floating")),
+    "freejoint": ("r.xml", FREE.format("<freejoint/>")),
+    "free joint": ("r.xml", FREE.format("<joint name='j' type='free'/>")),
+}
+
+
+def placing(folder, file: str, text: str, more: str = "") -> str:
+    (folder / file).write_text(text)
+    return (
+        f"directives:\n- add_model:\n    file: package://scene/{file}\n    name: m\n    default_free_body_pose:\n"
+        f"      a:\n        translation: [1, 2, 3]\n        rotation: !Rpy {{deg: [10, 20, 30]}}\n{more}"
+    )
+
+
+@pytest.mark.parametrize("name", FLOATING)
+def test_a_free_body_is_placed_whatever_makes_it_float(name, folder):
+    (folder / "scene.dmd.yaml").write_text(placing(folder, *FLOATING[name]))
+    model = read(folder / "scene.dmd.yaml", folder).finalize()
+    X_WA = mbjax.relative_transform(model, mbjax.default_state(model).q, "world", "a").as_matrix4()
+    theirs, _ = drake_plant(folder / "scene.dmd.yaml", {"scene": folder})
+    theirs.Finalize()
+    expected = theirs.EvalBodyPoseInWorld(theirs.CreateDefaultContext(), theirs.GetBodyByName("a"))
+    np.testing.assert_allclose(X_WA, expected.GetAsMatrix4(), atol=1e-14)
+
+
+STATIC = '<sdf version="1.9"><model name="r"><static>1</static><link name="a"/></model></sdf>'
+BY_FRAME = (
+    '<sdf version="1.9"><model name="r"><link name="b"/><link name="a"/><frame name="f" attached_to="g"/>'
+    '<frame name="g" attached_to="a"/><drake:joint name="j" type="planar"><drake:parent>b</drake:parent>'
+    "<drake:child>f</drake:child><drake:damping>0 0 0</drake:damping></drake:joint></model></sdf>"
+)
+HELD = {  # file, text: what the error says
+    "revolute": ("r.urdf", ON_WORLD.replace("KIND", "revolute"), "give default_joint_positions: {j: […]}."),
+    "on a body": ("r.urdf", ON_BODY.replace("KIND", "revolute"), "give default_joint_positions: {j: […]}."),
+    "weld": ("r.urdf", ON_BODY.replace("KIND", "fixed"), "set that of the weld in its file."),
+    "floating on a body": ("r.urdf", ON_BODY.replace("KIND", "floating"), "7 numbers relative to 'b'."),
+    "by a frame": ("r.sdf", BY_FRAME, "give default_joint_positions: {j: […]}."),
+    "static": ("r.sdf", STATIC, "its model is static"),
+    "no joint in MJCF": ("r.xml", FREE.format(""), "hangs on joint 'world_welds_to_a'"),
+    "hinge": ("r.xml", FREE.format("<joint name='j' axis='0 0 1'/>"), "give default_joint_positions: {j: […]}."),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_pose_of_a_body_that_its_file_holds_is_refused(name, folder):
+    file, text, expected = HELD[name]
+    with pytest.raises(ParseError, match="default_free_body_pose: 'a'") as caught:
+        read(placing(folder, file, text), folder)
+    assert expected in str(caught.value)
+    assert caught.value.line == 7
+    if "hangs on" in expected:
+        assert f"{file}:1" in str(caught.value)
+
+
+def test_a_pose_beside_positions_of_the_free_joint_is_refused(folder):
+    positions = "    default_joint_positions: {j: [1, 0, 0, 0, 0, 0, 0]}\n"
+    with pytest.raises(ParseError, match=r"'a' hangs on joint 'j' .*which has default_joint_positions, too"):
+        read(placing(folder, *FLOATING["floating joint"], positions), folder)
+
+
+def test_a_pose_of_a_body_that_a_directive_welds_is_warned_of(folder):
+    """Drake takes the weld; directives may be added to others that place the body."""
+    weld = "- add_frame: {name: m::f, X_PF: {base_frame: m::a}}\n- add_weld: {parent: world, child: m::f}\n"
+    text = placing(folder, *FLOATING["no joint"], weld)
+    plant = MultibodyPlant()
+    with pytest.warns(ModelWarning, match=r"welded afterwards are not used, as in Drake: 'm::a' \(line 7\)"):
+        Parser(plant, package_map={"scene": folder}).add_models(text)
+    assert any("'world_welds_to_f' (<YAML text>:10) holds the body" in e.message for e in plant.report.entries)
+    assert plant.finalize().num_positions == 0
+
+
 def test_bundled_models_are_added():
     """Their links called `world` are the world, which no scope has."""
     names = ("pendulum", "arm", "quadruped")

@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
 import mbjax
@@ -55,3 +56,19 @@ def test_absurd_numbers_are_warned_of_and_kept(old: str, new: str, element: str,
     assert f"{element} (line {line})" in said[0]
     entries = [entry for entry in model.report() if entry.element == element and entry.status == "kept"]
     assert any("robots have" in entry.message and entry.place == f"<XML text>:{line}" for entry in entries)
+
+
+@pytest.mark.parametrize(
+    ("given", "lower", "upper"),
+    [("-1e10 1e10", -np.inf, np.inf), ("-1e10 0.5", -np.inf, 0.5), ("-0.5 1e12", -0.5, np.inf), ("-9e9 1", -9e9, 1.0)],
+)
+def test_ends_of_ranges_that_no_position_gets_to_are_infinite(given: str, lower: float, upper: float) -> None:
+    """MuJoCo starts anew where a position is beyond 1e10, and its ranges have two ends."""
+    text = ROBOT.replace("<worldbody>", '<compiler angle="radian"/><worldbody>').replace('"-1 1"', f'"{given}"')
+    model, said = loaded(text)
+    assert (float(model.position_lower_limits[0]), float(model.position_upper_limits[0])) == (lower, upper)
+    assert not said
+    found = [e for e in model.report() if e.element == "joint 'hinge'" and "stands for none" in e.message]
+    assert [e.status for e in found] == (["used"] if np.isinf([lower, upper]).any() else [])
+    again = mbjax.load(mbjax.to_mjcf(model))
+    assert (float(again.position_lower_limits[0]), float(again.position_upper_limits[0])) == (lower, upper)

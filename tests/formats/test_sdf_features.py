@@ -171,6 +171,18 @@ USED = {
         joint(axis("<dynamics><friction>.3</friction></dynamics>")),
         lambda p: only(p).friction == 0.3,
     ),
+    "position limits of 1e16 mean none": (
+        joint(axis("<limit><lower>-1e16</lower><upper>1e16</upper></limit>")),
+        lambda p: (
+            np.all(np.isinf(only(p).position_limits))
+            and reported(p, "used", "position limits -1e+16 to 1e+16: an end of ±1e+16 or beyond stands for none")
+            and not reported(p, "kept", "limit")
+        ),
+    ),
+    "one position limit of 1e16": (
+        joint(axis("<limit><lower>-0.5</lower><upper>1e16</upper></limit>"), "prismatic"),
+        lambda p: np.array_equal(only(p).position_limits.ravel(), [-0.5, np.inf]),
+    ),
     "negative limits mean none": (
         joint(axis("<limit><effort>-1</effort><velocity>-1</velocity></limit>")),
         lambda p: np.all(np.isinf(only(p).velocity_limits)) and p.actuators[0].effort_limit == math.inf,

@@ -11,7 +11,7 @@ from pydrake.multibody.parsing import Parser as DrakeParser
 from pydrake.multibody.plant import MultibodyPlant as DrakePlant
 
 from mbjax.errors import ModelWarning, UnsupportedError
-from mbjax.formats import Parser, load
+from mbjax.formats import Parser, load, to_urdf
 from mbjax.formats.urdf import leftovers as urdf_leftovers
 from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from mbjax.plant import MultibodyPlant
@@ -323,6 +323,16 @@ def test_base():
     on_world = LINKS + joint(kind="fixed").replace('"a"', '"world"').replace('name="b"', 'name="b"')
     both, _ = built(on_world, base="fixed")
     assert [(j.name, j.kind) for j in both.joints] == [("j", "weld"), ("world_welds_to_a", "weld")]
+
+
+def test_base_floating_of_a_link_that_has_the_name_of_a_joint():
+    """The new joint has underscores in front, as that of `finalize`, and stays the one that files leave out."""
+    content = LINKS + joint(name="a")
+    floating, _ = built(content, base="floating")
+    assert [(j.name, j.kind) for j in floating.joints] == [("a", "revolute"), ("_a", "quaternion_floating")]
+    model = floating.finalize()
+    assert sorted(model.joint_names) == sorted(built(content)[0].finalize().joint_names)
+    assert to_urdf(model).count("<joint") == 1
 
 
 def test_base_floating_of_a_robot_on_the_world_is_refused():

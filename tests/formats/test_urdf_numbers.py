@@ -194,9 +194,10 @@ def test_no_absurd_number_gets_through_without_a_word():
         assert np.isfinite(matrix).all(), (place, word)
         assert np.isfinite(vdot).all(), (place, word)
         if word in ABSURD:
-            kept = [e for e in model.report() if e.status == "kept" and e.place == f"<XML text>:{line}"]
-            assert any(word in e.message and "taken as it stands" in e.message for e in kept), (place, word)
-            assert word in said or "limit" in kept[0].element
+            here = [e for e in model.report() if e.place == f"<XML text>:{line}"]
+            kept = [e for e in here if e.status == "kept" and word in e.message and "taken as it stands" in e.message]
+            assert kept or any("stands for none" in e.message for e in here), (place, word)
+            assert word in said or not kept or "limit" in kept[0].element
             seen["reported"] += 1
     assert seen["refused"] + seen["read"] == 200  # every refusal says where
     assert min(seen.values()) > 20
@@ -247,6 +248,24 @@ def test_limits_that_look_like_degrees_are_warned_of(kind: str) -> None:
 )  # fmt: skip
 def test_other_limits_are_none_in_degrees(limits: str, kind: str) -> None:
     assert "degrees" not in loaded(joint(f'<limit {limits} effort="1" velocity="1"/>', kind))[1]
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous", "prismatic"])
+def test_ends_of_limits_that_stand_for_none_are_infinite(kind: str) -> None:
+    """±1e16 is what SDFormat has for none, also in URDF files made of it; other limits say none by being left out."""
+    model, said = loaded(joint('<limit lower="-1e16" upper="1e17" effort="1" velocity="1"/>', kind))
+    assert not np.isfinite([model.position_lower_limits, model.position_upper_limits]).any()
+    assert [e for e in entries(model, "used") if "position limits -1e+16 to 1e+17" in e and "stands for none" in e]
+    assert not entries(model, "kept")
+    assert "no robot has" not in said
+    model, _ = loaded(joint('<limit lower="-9e15" upper="1e16" effort="1e16" velocity="1e16"/>', kind))
+    np.testing.assert_array_equal(model.position_lower_limits, [-9e15])
+    np.testing.assert_array_equal(model.position_upper_limits, [np.inf])
+    np.testing.assert_array_equal(model.velocity_upper_limits, [1e16])
+    assert len([entry for entry in entries(model, "kept") if "taken as it stands" in entry]) == 1 + 2
+    for limits in ('lower="1e16" upper="1e17"', 'lower="-1e17" upper="-1e16"'):  # the wrong way round
+        model, _ = loaded(joint(f'<limit {limits} effort="1" velocity="1"/>', kind))
+        assert np.isfinite([model.position_lower_limits, model.position_upper_limits]).sum() == 1
 
 
 def test_rotations_that_look_like_degrees_are_warned_of() -> None:

@@ -1,5 +1,6 @@
 """Parts of a model in each format: constraints, forces, contact, frames, states, meshes; and what is refused."""
 
+import dataclasses
 import re
 import warnings
 from pathlib import Path
@@ -158,6 +159,127 @@ def test_keyframes_sites_and_states_in_mjcf() -> None:
     assert {frame.name for frame in other.layout.frames if frame.name == "imu"}
     expected, found = (mbjax.frame_pose(x, "imu") for x in (model, other))
     np.testing.assert_allclose(found.as_matrix4(), expected.as_matrix4(), atol=1e-14)
+
+
+def driven() -> mbjax.MultibodyPlant:
+    """Hinges with a motor each: without and with a limit, with both gains, with each of them."""
+    plant = mbjax.MultibodyPlant()
+    inf = np.inf
+    laws = {"a": (inf, None, None), "b": (2.0, None, None), "c": (3.0, 10.0, 2.0), "d": (inf, 7.0, 0.0),
+            "e": (2.5, 0.0, 3.0)}  # fmt: skip
+    for name, (limit, kp, kd) in laws.items():
+        plant.add_rigid_body(name, INERTIA)
+        plant.add_joint(mbjax.RevoluteJoint(f"j{name}", "world", name, axis=(1, 0, 0)))
+        gains = {} if kp is None else {"kp": kp, "kd": kd}
+        plant.add_joint_actuator(name, f"j{name}", limit, rotor_inertia=0.01, gear_ratio=3.0, **gains)
+    return plant
+
+
+def actuators_of(model: mbjax.MultibodyModel) -> list[np.ndarray]:
+    p = model.parameters
+    return [np.asarray(x) for x in (p.effort_limit, p.proportional_gain, p.derivative_gain)]
+
+
+def state_at(model: mbjax.MultibodyModel, q: np.ndarray, v: np.ndarray) -> mbjax.State:
+    return dataclasses.replace(mbjax.default_state(model), q=jnp.asarray(q), v=jnp.asarray(v))
+
+
+def acceleration_in_mujoco(text: str, model: mbjax.MultibodyModel, state: mbjax.State, ctrl: np.ndarray) -> np.ndarray:
+    m = mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(m)
+    (d.qpos[:], d.qvel[:]), d.ctrl[:] = mbjax.mujoco_state(model, state), ctrl
+    mujoco.mj_forward(m, d)
+    return d.qacc.copy()
+
+
+def test_ctrl_in_mjcf_gives_all_that_inputs_give() -> None:
+    """What the report says that ctrl is makes the same accelerations; limits bind in some of the states."""
+    model = driven().finalize()
+    text = mbjax.to_mjcf(model)
+    assert {entry.element: entry.message.split(";")[0] for entry in text.report if "ctrl is" in entry.message} == {
+        "actuator 'a', 'b'": "ctrl is its actuation",
+        "actuator 'c'": "ctrl is desired position + (kd desired velocity + actuation) / kp",
+        "actuator 'd'": "ctrl is desired position + actuation / kp",
+        "actuator 'e'": "ctrl is desired velocity + actuation / kd",
+    }
+    m = mujoco.MjModel.from_xml_string(text)
+    np.testing.assert_array_equal(m.actuator_ctrlrange[m.actuator_ctrllimited != 0], [[-2.0, 2.0]])
+    other = mbjax.load(text)
+    for mine, found in zip(actuators_of(model), actuators_of(other), strict=True):
+        np.testing.assert_array_equal(found, mine)
+    _, kp, kd = actuators_of(model)
+    saturated = set()
+    derivatives = jax.jit(mbjax.time_derivatives)
+    for seed in range(4):
+        q, v, qd, vd, u = np.random.default_rng(seed).normal(size=(5, 5))
+        rest = kd * vd + u
+        ctrl = np.where(kp > 0, qd + rest / (kp + (kp == 0)), np.where(kd > 0, vd + u / (kd + (kd == 0)), u))
+        state = state_at(model, q, v)
+        _, expected = derivatives(model, state, mbjax.Inputs(actuation=u, desired_state=np.concatenate([qd, vd])))
+        np.testing.assert_allclose(acceleration_in_mujoco(text, model, state, ctrl), expected, rtol=1e-12, atol=1e-12)
+        _, found = derivatives(model, state, mbjax.inputs_from_mujoco(other, ctrl))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        effort = u + kp * (qd - q) + kd * (vd - v)
+        saturated |= set(np.flatnonzero(np.abs(effort) > np.asarray(model.parameters.effort_limit)).tolist())
+    assert saturated >= {2, 4}
+
+
+CONTROLLED = """<mujoco><compiler angle="radian"/><worldbody>
+<body><joint name="a" axis="1 0 0"/><geom size="0.1" pos="0 0.2 0"/></body>
+<body><joint name="b" axis="1 0 0"/><geom size="0.1" pos="0 0.2 0"/></body>
+<body><joint name="c" type="slide" axis="1 0 0"/><geom size="0.1" pos="0 0.2 0"/></body>
+<body><joint name="d" axis="1 0 0"/><geom size="0.1" pos="0 0.2 0"/></body>
+<body><joint name="e" axis="1 0 0"/><geom size="0.1" pos="0 0.2 0"/></body>
+</worldbody><actuator>
+<motor name="geared" joint="a" gear="30" ctrlrange="-0.5 0.25"/>
+<position name="servo" joint="b" kp="50" kv="3" gear="-2" ctrlrange="-0.3 0.8" forcerange="-20 20"/>
+<velocity name="speed" joint="c" kv="4" gear="0.3" forcerange="-3 3"/>
+<general name="biased" joint="d" gainprm="3" biastype="affine" biasprm="0.5 -2 -0.3"/>
+<general name="shifted" joint="e" gear="0.7" gainprm="5" biastype="affine" biasprm="0.4 -5 0"/>
+</actuator></mujoco>"""
+
+
+def test_ctrl_in_mjcf_is_what_it_was_in_the_file_read() -> None:
+    """Gears, ranges and biases act as in the file, and what ctrl means to the actuators reads back."""
+    model = mbjax.load(CONTROLLED)
+    text = mbjax.to_mjcf(model)
+    other = mbjax.load(text)
+    for mine, found in zip(actuators_of(model), actuators_of(other), strict=True):
+        np.testing.assert_allclose(found, mine, rtol=1e-14)
+    for mine, found in zip(model.layout.actuators, other.layout.actuators, strict=True):
+        for field in dataclasses.fields(mbjax.model.Control):
+            pair = [getattr(actuator.control, field.name) for actuator in (found, mine)]
+            np.testing.assert_allclose(*pair, rtol=1e-14, err_msg=f"{mine.name} {field.name}")
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        state = state_at(model, *random.normal(size=(2, 5)))
+        ctrl = random.normal(size=5)
+        first, second = (acceleration_in_mujoco(each, model, state, ctrl) for each in (CONTROLLED, text))
+        np.testing.assert_allclose(second, first, rtol=1e-12, atol=1e-12)
+    said = {entry.element: entry.message for entry in text.report if entry.element.startswith("actuator")}
+    assert said["actuator 'geared'"].startswith("actuation is 30 ctrl, as in the MJCF file that it comes from")
+    assert said["actuator 'servo'"].startswith("desired position is -0.5 ctrl, as in")
+    assert said["actuator 'shifted'"].startswith("desired position is 1.42857 ctrl, and actuation +0.28, as in")
+
+
+def test_ctrl_in_mjcf_of_actuators_that_have_been_changed_since() -> None:
+    """A motor that got gains, and one that got a larger limit, beside those that were left out on loading."""
+    model = mbjax.load(CONTROLLED, actuators=["a", "b"])
+    p = model.parameters
+    changed = dataclasses.replace(
+        p,
+        proportional_gain=p.proportional_gain.at[1].set(0.0),
+        derivative_gain=p.derivative_gain.at[1].set(0.0),
+        effort_limit=p.effort_limit.at[0].set(60.0),
+    )
+    model = dataclasses.replace(model, parameters=changed)
+    text = mbjax.to_mjcf(model)
+    m = mujoco.MjModel.from_xml_string(text)
+    np.testing.assert_allclose(m.actuator_ctrlrange, [[-2.0, 2.0], [-40.0, 40.0]])
+    for mine, found in zip(actuators_of(model), actuators_of(mbjax.load(text)), strict=True):
+        np.testing.assert_allclose(found, mine, rtol=1e-14)
+    assert any(e.element == "actuator 'servo'" and "gains are others" in e.message for e in text.report)
+    assert any(e.element == "controls" and "ctrl has 2 numbers" in e.message for e in text.report)
 
 
 def test_default_poses_of_free_bodies() -> None:

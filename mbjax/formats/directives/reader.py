@@ -11,8 +11,10 @@ from mbjax.spatial import RigidTransform
 
 from ..files.reading_policy import MAX_FILES, MAX_FILES_INSIDE, ReadableFolders
 from ..files.resource_paths import ResourceFinder, words_for_tried
+from ..notes.load_notes import LoadNotes
 from ..records.robot_records import WORLD, FrameRecord, JointRecord, RobotRecord
 from ..xml.values import did_you_mean, rotation_from_quaternion, rotation_from_rpy
+from .placing import Placed, note_welded, place_body
 from .yaml_source import Value, YamlFile, find_directives, read_yaml
 
 DELIMITER = "::"
@@ -36,7 +38,9 @@ class DirectivesReader:
 
     package_map: Mapping[str, str | os.PathLike]
     read_model: Callable[[str], list[RobotRecord]]
+    notes: LoadNotes
     robots: list[RobotRecord] = dataclasses.field(default_factory=list)
+    placed: list[Placed] = dataclasses.field(default_factory=list)
     open_files: list[str] = dataclasses.field(default_factory=list)
     num_files: int = 0
     readable: ReadableFolders | None = None
@@ -60,6 +64,8 @@ class DirectivesReader:
             ((kind, value),) = directive.items()
             self._add(kind, value, namespace, finder)
         self.open_files.pop()
+        if not self.open_files:
+            note_welded(self.placed, self.robots, self.notes)
         return self.robots
 
     def _keep(self, robots: list[RobotRecord]) -> None:
@@ -117,8 +123,10 @@ class DirectivesReader:
         for robot in robots:
             rename(robot, old, name)
         by_name = {joint.name: joint for joint in main[0].joints}
+        of_joints: dict[str, Value] = {}
         if "default_joint_positions" in entries:
-            for joint, positions in entries["default_joint_positions"].mapping("default_joint_positions").items():
+            of_joints = entries["default_joint_positions"].mapping("default_joint_positions")
+            for joint, positions in of_joints.items():
                 if joint not in by_name:
                     raise positions.error(
                         f"model '{name}' has no joint '{joint[:100]}'. {did_you_mean(joint, by_name)}"
@@ -126,10 +134,13 @@ class DirectivesReader:
                 size = by_name[joint].joint_class.num_positions
                 by_name[joint].options["default_positions"] = positions.numbers(f"joint '{joint}'", size)
         if "default_free_body_pose" in entries:
-            self._place_bodies(entries["default_free_body_pose"], main[0])
+            self._place_bodies(entries["default_free_body_pose"], robots, main[0], of_joints)
         self._keep(robots)
 
-    def _place_bodies(self, value: Value, robot: RobotRecord) -> None:
+    def _place_bodies(
+        self, value: Value, robots: list[RobotRecord], robot: RobotRecord, of_joints: dict[str, Value]
+    ) -> None:
+        """Poses of bodies of `robot`, one of the file's `robots`; `of_joints` are the positions given to joints."""
         links = [link.name for link in robot.links]
         soft = {record.name: record for record in robot.deformables}
         for body, pose in value.mapping("default_free_body_pose").items():
@@ -140,7 +151,8 @@ class DirectivesReader:
             if base not in ("", WORLD):
                 raise pose.error(f"the pose of '{body}' is in '{base}'; only poses in the world are read.")
             if body not in soft:
-                robot.free_poses[body] = X_WB
+                placed = place_body(robots, robot, body, X_WB, pose, of_joints)
+                self.placed += [] if placed is None else [placed]
             elif soft[body].walls:
                 raise pose.error(
                     f"the pose of '{body}', which its file puts behind walls of the world, is not changed."

@@ -8,6 +8,7 @@ import numpy as np
 from mbjax.model import KEPT
 
 from ..notes.load_notes import LoadNotes
+from ..records.open_ends import NONE_IN_MUJOCO
 from ..urdf.bounds import (
     COORDINATE,
     DISSIPATION,
@@ -36,6 +37,7 @@ class Field(NamedTuple):
     name: str
     bound: Bound
     what: str
+    columns: slice = slice(None)  # those that are read
 
 
 FIELDS = (
@@ -45,21 +47,21 @@ FIELDS = (
     Field("body", "body_ipos", LENGTH, "centre of mass"),
     Field("joint", "jnt_pos", LENGTH, "position"),
     Field("joint", "jnt_stiffness", STIFFNESS._replace(unit="N/m or N m/rad"), "stiffness"),
-    Field("joint", "jnt_range", LIMIT, "range"),
+    Field("joint", "jnt_range", LIMIT._replace(none=-NONE_IN_MUJOCO), "range", slice(1)),
+    Field("joint", "jnt_range", LIMIT._replace(none=NONE_IN_MUJOCO), "range", slice(1, 2)),
     Field("joint", "dof_damping", DISSIPATION, "damping"),
     Field("joint", "dof_armature", ROTOR, "armature"),
     Field("joint", "dof_frictionloss", DISSIPATION, "frictionloss"),
     Field("geom", "geom_pos", LENGTH, "position"),
     Field("geom", "geom_size", SIZE, "size"),
-    Field("geom", "geom_friction", FRICTION, "friction"),
+    Field("geom", "geom_friction", FRICTION, "friction", slice(1)),
     Field("site", "site_pos", LENGTH, "position"),
     Field("actuator", "actuator_gear", GEAR, "gear"),
-    Field("actuator", "actuator_gainprm", GAIN, "gain"),
-    Field("actuator", "actuator_biasprm", GAIN, "bias"),
+    Field("actuator", "actuator_gainprm", GAIN, "gain", slice(3)),
+    Field("actuator", "actuator_biasprm", GAIN, "bias", slice(3)),
     Field("actuator", "actuator_forcerange", LIMIT, "force range"),
     Field("keyframe", "key_qpos", COORDINATE, "position"),
 )
-OF_LAW = {"actuator_gainprm": 3, "actuator_biasprm": 3, "geom_friction": 1}  # the first columns alone are read
 
 
 def report_numbers_no_robot_has(compiled: Compiled, notes: LoadNotes) -> None:
@@ -87,7 +89,7 @@ def rows_of(compiled: Compiled, field: Field) -> Iterator[tuple[XmlElement, str,
             yield (
                 compiled.element(field.kind, index),
                 compiled.names[field.kind][index],
-                numbers.ravel()[: OF_LAW.get(field.name)].tolist(),
+                numbers.ravel()[field.columns].tolist(),
             )
 
 

@@ -10,6 +10,7 @@ from mbjax.model import IGNORED, KEPT, USED
 from mbjax.spatial import RigidTransform, SpatialInertia, UnitInertia
 
 from ..notes.load_notes import LoadNotes
+from ..records.open_ends import NONE_IN_MUJOCO, with_open_ends
 from ..records.poses import matrix, pose, roll_pitch_yaw, shift, turn
 from ..records.robot_records import WORLD, ForceElementRecord, FrameRecord, JointRecord, LinkRecord, RobotRecord
 from .compiled import Compiled
@@ -108,7 +109,9 @@ def read_joint(
     back = turn(axis, reference) if kind == HINGE else shift(reference * axis)
     options |= {"axis": axis, "default_positions": reference, "X_BM": X_BM @ back}
     if limited:
-        lower, upper = options["position_limits"] = tuple(map(float, m.jnt_range[joint]))
+        ends = float(m.jnt_range[joint, 0]), float(m.jnt_range[joint, 1])
+        lower, upper = with_open_ends(ends, NONE_IN_MUJOCO, f"joint '{name}'", element.place, notes)
+        options["position_limits"] = lower, upper
         if not lower <= reference <= upper and m.nkey == 0:
             message = f"starts at {reference:g}, outside its range {lower:g} to {upper:g}"
             notes.add(KEPT, f"joint '{name}'", f"{message}; {THROWN}", element.place)

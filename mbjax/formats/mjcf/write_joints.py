@@ -17,13 +17,13 @@ from mbjax.joints import (
 from ..notes.write_notes import WriteNotes
 from ..records.force_records import joint_spring_of
 from ..records.numbers import inverse_pose, numbers_text, pose_matrix
+from ..records.open_ends import NONE_IN_MUJOCO
 from ..records.poses import turn
 from ..records.robot_records import JointRecord, RobotRecord
 from ..records.unwritten_parts import joint_label, list_limits_without_place
 from ..xml.text import Element, add
 
 X, Y, Z = np.eye(3)
-NO_LIMIT = 1e10  # MuJoCo's ranges have two ends
 SMALLEST_RANGE = 1e-15
 OF_SEVERAL: dict[type, tuple[tuple[str, str, np.ndarray], ...]] = {
     UniversalJoint: (("x", "hinge", X), ("y", "hinge", Y)),
@@ -114,13 +114,13 @@ class Chain:
 
 
 def range_attributes(part: Part) -> dict[str, Any]:
-    """Limits of a joint with one degree of freedom; MuJoCo wants both, and the upper one above the lower one."""
+    """Limits of a joint with one degree of freedom; MuJoCo wants both, the upper one above the lower one."""
     if len(part.joint.options["position_limits"][0]) > 1:
         return {}
     lower, upper = (float(np.max(x)) for x in part.joint.options["position_limits"])
     if not (np.isfinite(lower) or np.isfinite(upper)):
         return {}
-    lower, upper = (x if np.isfinite(x) else np.sign(x) * NO_LIMIT for x in (lower, upper))
+    lower, upper = (x if np.isfinite(x) else np.sign(x) * NONE_IN_MUJOCO for x in (lower, upper))
     return {"limited": "true", "range": (lower, max(upper, lower + SMALLEST_RANGE * max(1.0, abs(lower))))}
 
 

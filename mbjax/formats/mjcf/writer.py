@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ..records.poses import matrix
 from ..records.robot_records import KeyframeRecord
 from ..records.unwritten_parts import list_time_step
 from ..xml.text import Element, add, document_text, new
+from .write_actuators import add_actuators
 from .write_bodies import Bodies, FreeJoint
 from .write_contact import add_contacts
 from .write_geoms import Geoms
@@ -79,7 +80,7 @@ class MjcfWriter:
         add_contacts(self.root, self.records, self.bodies.geoms, self.bodies.collapsed)
         if len(equality):
             self.root.append(equality)
-        self._add_actuators()
+        add_actuators(self.root, self.robot, self.bodies.references, self.notes)
         self._add_keyframes()
         for record in self.robot.force_elements:
             if record.element_class not in (RevoluteSpring, PrismaticSpring):
@@ -128,25 +129,6 @@ class MjcfWriter:
         for name, joint, leader, ratio, offset in relations:
             constant = offset - ref[joint] + ratio * ref[leader]
             add(equality, "joint", name=name, joint1=joint, joint2=leader, polycoef=(constant, ratio, 0.0, 0.0, 0.0))
-
-    def _add_actuators(self) -> None:
-        if not self.robot.actuators:
-            return
-        actuators = add(self.root, "actuator")
-        for actuator in self.robot.actuators:
-            limit, kp, kd = (actuator.options.get(key, 0.0) for key in ("effort_limit", "kp", "kd"))
-            attributes: dict[str, Any] = {"name": actuator.name, "joint": actuator.joint}
-            if limit == 0.0:
-                self.notes.unsupported(f"actuator '{actuator.name}'", "MuJoCo takes no effort limit of 0")
-                continue
-            if np.isfinite(limit):
-                attributes["forcerange"] = (-limit, limit)
-            if kp:
-                add(actuators, "position", **attributes, kp=kp, kv=kd or None)
-            elif kd:
-                add(actuators, "velocity", **attributes, kv=kd)
-            else:
-                add(actuators, "motor", **attributes)
 
     def _add_keyframes(self) -> None:
         if not self.robot.keyframes:

@@ -221,7 +221,8 @@ class Walk:
             if p.proportional_gain[i] or p.derivative_gain[i]:
                 options |= {"kp": float(p.proportional_gain[i]), "kd": float(p.derivative_gain[i])}
             joint = self.names.seen_from(actuator.model_instance, "joint", actuator.joint)
-            record = ActuatorRecord(self.names.local("actuator", i), 0, PLACE, joint, options)
+            name = self.names.local("actuator", i)
+            record = ActuatorRecord(name, 0, PLACE, joint, options, actuator.control)
             by_instance[actuator.model_instance].actuators.append(record)
 
     def _add_keyframes(self, robot: RobotRecord) -> None:

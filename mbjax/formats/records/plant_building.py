@@ -1,6 +1,5 @@
 """Adds a `RobotRecord` to a plant, by all of its calls or none."""
 
-import fnmatch
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,7 +11,7 @@ import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.joints import QuaternionFloatingJoint, WeldJoint
-from mbjax.model import IGNORED, REPAIRED, USED, Body, DeformableMaterial
+from mbjax.model import IGNORED, REPAIRED, USED, Body, DeformableMaterial, matching_places
 from mbjax.model.elements import rotation_quaternion
 from mbjax.plant import MultibodyPlant
 from mbjax.plant.number_checks import find_overflow
@@ -113,7 +112,7 @@ def chosen_joints(robots: Sequence[RobotRecord], patterns: Sequence[str]) -> lis
     chosen: list[set[str]] = [set() for _ in robots]
     joints = [(k, robot, joint) for k, robot in enumerate(robots) for joint in robot.joints]
     for pattern in patterns:
-        matching = [(k, robot, joint) for k, robot, joint in joints if fnmatch.fnmatchcase(joint.name, pattern)]
+        matching = [joints[i] for i in matching_places([pattern], [(joint.name,) for _, _, joint in joints])]
         drivable = [(k, joint.name) for k, robot, joint in matching if not why_undriven(robot, joint)]
         if matching and not drivable:
             _, robot, joint = matching[0]
@@ -375,12 +374,21 @@ def _add_bases(elements: Elements, robots: Sequence[RobotRecord], base: str) -> 
             if base == "fixed":
                 plant.weld_frames(plant.world_frame, body, X_WB)
             elif base == "floating":
-                floating = QuaternionFloatingJoint(link.name, plant.world_body, body)
+                floating = QuaternionFloatingJoint(free_joint_name(plant, body), plant.world_body, body)
                 if X_WB is not None:
                     floating.set_default_positions(floating_positions(X_WB))
                 plant.add_joint(floating, source=link.place)
             elif X_WB is not None:
                 plant.free_poses_of_files[body.index] = X_WB
+
+
+def free_joint_name(plant: MultibodyPlant, body: Body) -> str:
+    """The body's name for a joint of it, with underscores in front while its instance has a joint of that name."""
+    taken = {joint.name for joint in plant.joints if joint.model_instance == body.model_instance}
+    name = body.name
+    while name in taken:
+        name = f"_{name}"
+    return name
 
 
 def floating_positions(X_WB: RigidTransform) -> np.ndarray:

@@ -12,6 +12,7 @@ from mbjax.spatial import RigidTransform
 
 from ..notes.load_notes import LoadNotes
 from ..records.mimic_records import mimic_record
+from ..records.open_ends import NONE_IN_SDF, with_open_ends
 from ..records.robot_records import ActuatorRecord, JointRecord, MimicRecord
 from ..xml.tree import XmlElement
 from ..xml.values import did_you_mean, number, required_number, required_text
@@ -33,7 +34,6 @@ REFUSED_TYPES = ("revolute2", "gearbox")
 AXIS_TYPES = ("revolute", "continuous", "prismatic", "screw")
 LIMITED_TYPES = ("revolute", "prismatic")
 SPRUNG_TYPES = ("revolute", "continuous", "prismatic")
-UNLIMITED = 1e16  # what the format writes for no limit
 USE_PARENT_FRAME_BEFORE = (1, 5)  # older files express axes in the model's frame
 
 
@@ -207,8 +207,8 @@ class JointReader:
             if each is None:
                 continue
             if type_name in LIMITED_TYPES:
-                options["position_limits"] = each.position_limits
-            elif any(math.isfinite(limit) and abs(limit) < UNLIMITED for limit in each.position_limits):
+                options["position_limits"] = with_open_ends(each.position_limits, NONE_IN_SDF, label, place, self.notes)
+            elif any(abs(limit) < NONE_IN_SDF for limit in each.position_limits):
                 message = f"position limits have no meaning on a {type_name} joint, as in Drake"
                 self.notes.add(IGNORED, label, message, place)
             if each.spring_stiffness and type_name not in SPRUNG_TYPES:

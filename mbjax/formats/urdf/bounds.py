@@ -7,6 +7,7 @@ from typing import NamedTuple
 from mbjax.model import KEPT
 
 from ..notes.load_notes import LoadNotes
+from ..records.open_ends import NONE_IN_SDF
 from ..xml.tree import XmlElement
 from ..xml.values import NUMBER, shortened
 from .leftovers import READ
@@ -26,6 +27,7 @@ class Bound(NamedTuple):
     smallest: float = 0.0
     is_limit: bool = False  # files write huge limits for none: reported without a warning
     question: str = ""  # what a number that is too large may come from
+    none: float = math.inf  # this number, and those beyond it, stand for no limit
 
 
 LENGTH = Bound("length", "m", 1e5)
@@ -36,6 +38,7 @@ DIRECTION = Bound("component of a direction", "", 1e6)
 MASS = Bound("mass", "kg", 1e6, 1e-9)
 MOMENT = Bound("moment of inertia", "kg m²", 1e12, 1e-18)
 LIMIT = Bound("limit", "SI units", 1e10, is_limit=True)
+LOWER, UPPER = (LIMIT._replace(none=none) for none in (-NONE_IN_SDF, NONE_IN_SDF))
 DISSIPATION = Bound("damping or friction", "SI units", 1e8)
 FRICTION = Bound("coefficient of friction", "", 1e3)
 STIFFNESS = Bound("stiffness", "N/m", 1e15, 1e-9)
@@ -58,7 +61,11 @@ BOUNDS: dict[str, dict[str, Bound]] = {
     "origin": POSE,
     "frame": POSE,
     "axis": {"xyz": DIRECTION},
-    "limit": dict.fromkeys(("lower", "upper", "effort", "velocity", "acceleration", "drake:acceleration"), LIMIT),
+    "limit": {
+        "lower": LOWER,
+        "upper": UPPER,
+        **dict.fromkeys(("effort", "velocity", "acceleration", "drake:acceleration"), LIMIT),
+    },
     "dynamics": {"damping": DISSIPATION, "friction": DISSIPATION},
     "mimic": {"multiplier": MULTIPLIER, "offset": COORDINATE},
     "drake:screw_thread_pitch": {"value": PITCH},
@@ -94,9 +101,11 @@ def report_numbers_no_robot_has(robot: XmlElement, notes: LoadNotes) -> None:
 
 
 def complaint(value: float, bound: Bound) -> str:
-    """Says why a number is implausible; empty if it is plausible, as zero and infinity are."""
+    """Says why a number is implausible; empty if it is plausible, as zero, infinity and what stands for none are."""
     unit = f" {bound.unit}" if bound.unit else ""
     size = abs(value)
+    if size >= abs(bound.none) and math.copysign(1.0, value) == math.copysign(1.0, bound.none):
+        return ""
     if bound.largest < size < float("inf"):
         return f"a {bound.what} of {value:g}{unit} is beyond what robots have, {bound.largest:g}{unit}{bound.question}"
     if 0.0 < size < bound.smallest:

@@ -11,6 +11,7 @@ from mbjax.spatial import RigidTransform
 
 from ..notes.load_notes import LoadNotes
 from ..records.mimic_records import mimic_record
+from ..records.open_ends import NONE_IN_SDF, with_open_ends
 from ..records.robot_records import WORLD, JointRecord, MimicRecord
 from ..xml.tree import XmlElement
 from ..xml.values import (
@@ -172,7 +173,7 @@ def _read_limits(element: XmlElement, type_name: str, options: dict[str, Any], n
     velocity = number(limit, "velocity", math.inf, lowest=0.0, allow_infinite=True)
     acceleration = number(limit, "acceleration", math.inf, lowest=0.0, allow_infinite=True)
     acceleration = number(limit, "drake:acceleration", acceleration, lowest=0.0, allow_infinite=True)
-    options["position_limits"] = (lower, upper)
+    options["position_limits"] = with_open_ends((lower, upper), NONE_IN_SDF, element.label, limit.place, notes)
     options["velocity_limits"] = (-velocity, velocity)
     options["acceleration_limits"] = (-acceleration, acceleration)
     return number(limit, "effort", math.inf, allow_infinite=True)
