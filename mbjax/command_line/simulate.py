@@ -1,7 +1,8 @@
 """`mbjax simulate [FILE]`: simulates a robot, differentiates the rollout, and draws pictures of it."""
 
 import argparse
-from typing import NamedTuple
+import warnings
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +12,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mbjax.dynamics import kinetic_energy, mass_matrix, potential_energy
+from mbjax.errors import ModelWarning
 from mbjax.formats import Parser
-from mbjax.model import MultibodyModel, all_joint_positions, set_controller_gains, set_masses
+from mbjax.model import (
+    MultibodyModel,
+    actuator_ratios,
+    all_joint_positions,
+    all_joint_velocities,
+    set_controller_gains,
+    set_masses,
+)
 from mbjax.model.model_table import print_model
 from mbjax.model.whole_table import Column, WholeTable
 from mbjax.plant import MultibodyPlant
@@ -39,7 +48,11 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
     model, num_added = load_with_actuators(options)
     print_model(console, model, weld="--base fixed")
     if num_added:
-        console.print(f"the file has no actuators: one was added to each of its {num_added} one-dof joints")
+        console.print(
+            f"the file has no actuators: one was added to each of its {num_added} one-dof joints that bear an effort"
+        )
+    if not model.num_actuators:
+        console.print("the model has no actuators, and no joint that one can drive: it moves without control")
     with telling("tuning the controller"):
         model = tune_controller(model, options.bandwidth)
     targets = make_targets(model, round(options.duration / options.time_step))
@@ -56,50 +69,80 @@ def simulate_model(options: argparse.Namespace, console: Console) -> None:
 
 
 def load_with_actuators(options: argparse.Namespace) -> tuple[MultibodyModel, int]:
-    """Loads the file's model, and adds an actuator to every one-dof joint if it has none; returns the number added."""
+    """Loads the file's model; if it has no actuators, as with `--actuators joints`. Returns the number added so.
+
+    An actuator that is added has its joint's effort limit. Joints that mimic others, or have the limit 0, get none.
+    """
+    plant = read_plant(options, options.actuators)
+    if plant.actuators or options.actuators == "joints":
+        return plant.finalize(), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # given above
+        plant = read_plant(options, "joints")
+    return plant.finalize(), len(plant.actuators)
+
+
+def read_plant(options: argparse.Namespace, actuators: Literal["file", "joints"]) -> MultibodyPlant:
+    """The file as a plant, before finalize."""
     plant = MultibodyPlant(options.time_step, contact_model="none")  # as in `load`, since a file has no ground
     parser = Parser(
         plant, base=options.base, package_map=options.package_map, on_unsupported=options.on_unsupported,
-        mimic=options.mimic, xacro_arguments=options.xacro_arguments, actuators=options.actuators,
+        mimic=options.mimic, xacro_arguments=options.xacro_arguments, actuators=actuators,
     )  # fmt: skip
     parser.add_models(options.file)
-    joints = []
-    if not plant.actuators:
-        followers = [mimic.follower for mimic in plant.mimics]
-        joints = [j for j in plant.joints if j.num_velocities == 1 and j not in followers]
-        for joint in joints:
-            plant.add_joint_actuator(joint.name, joint)
-    return plant.finalize(), len(joints)
+    return plant
 
 
 def tune_controller(model: MultibodyModel, bandwidth: float) -> MultibodyModel:
-    """Critically damped PD gains at a bandwidth in Hz, from the inertia each joint sees at the default pose."""
+    """Critically damped PD gains at a bandwidth in Hz, from the inertia each joint sees at the default pose.
+
+    The inertia includes that of rotors behind gears, and an effort acts at the joint, so that no gear ratio enters
+    here. That of a joint that mimics acts on its leader through its multiplier, as does the position that it reads.
+    """
     if not model.num_actuators:
         return model
     inertia = jnp.diag(jax.jit(mass_matrix)(model, model.parameters.default_positions))
-    seen = inertia[jnp.array(model.layout.velocities_of_actuators, int)]
+    velocities = model.layout.velocities_of_actuators
+    ratios = actuator_ratios(model)
+    squares = jnp.ones(len(velocities), model.dtype) if ratios is None else ratios**2
+    sharing = jnp.array([velocities.count(place) for place in velocities], model.dtype)
+    divisor = jnp.where(squares > 0.0, squares, jnp.inf) * sharing
+    seen = inertia[jnp.array(velocities, int)] / divisor
     w = 2.0 * np.pi * bandwidth
     return set_controller_gains(model, w * w * seen, 2.0 * w * seen)
 
 
 def make_targets(model: MultibodyModel, num_steps: int) -> Float[Array, "steps two_nu"]:
-    """Desired positions and velocities: a slow swing about the default pose within limits, phase-shifted by joint."""
-    indices = jnp.array([model.layout.joints[a.joint].all_q_start for a in model.layout.actuators], int)
-    parameters = model.parameters
-    center = all_joint_positions(model, parameters.default_positions)[indices]
-    lower, upper = parameters.position_lower_limits[indices], parameters.position_upper_limits[indices]
+    """Desired positions and velocities: a slow swing about the default pose within limits, phase-shifted by joint.
+
+    Those of a joint that mimics follow from its leader's.
+    """
+    joints = [model.layout.joints[a.joint] for a in model.layout.actuators]
+    driven = list(dict.fromkeys((joint.q_start, joint.v_start) for joint in joints))  # its leader's, if one mimics
+    in_q, in_v = (jnp.array([place[k] for place in driven], int) for k in (0, 1))
+    kind_at = {joint.q_start: joint.kind for joint in model.layout.joints if joint.num_positions}
+    default = model.parameters.default_positions
+    center, lower, upper = (x[in_q] for x in (default, model.position_lower_limits, model.position_upper_limits))
     room = jnp.minimum(upper - center, center - lower)
-    kinds = [model.layout.joints[a.joint].kind for a in model.layout.actuators]
-    swing = jnp.array([SWING["m" if kind == "prismatic" else "rad"] for kind in kinds], model.dtype)
+    swing = jnp.array([SWING["m" if kind_at[q] == "prismatic" else "rad"] for q, _ in driven], model.dtype)
     width = jnp.where(room > 0.0, jnp.minimum(swing, 0.5 * room), 0.0)
     time = model.time_step * jnp.arange(1, num_steps + 1, dtype=model.dtype)[:, None]
-    phase = 2.0 * jnp.pi * time / SWING_PERIOD + 0.5 * jnp.arange(indices.size, dtype=model.dtype)
+    phase = 2.0 * jnp.pi * time / SWING_PERIOD + 0.5 * jnp.arange(len(driven), dtype=model.dtype)
     share = jnp.minimum(time, 1.0)  # the swing grows in the first second, without a jerk
     start, rate = share**2 * (3.0 - 2.0 * share), 6.0 * share * (1.0 - share)
     w = 2.0 * jnp.pi / SWING_PERIOD
-    q = center + width * start * jnp.sin(phase)
-    v = width * (start * w * jnp.cos(phase) + rate * jnp.sin(phase))
-    return jnp.concatenate([q, v], axis=1)
+    q = jnp.tile(default, (num_steps, 1)).at[:, in_q].set(center + width * start * jnp.sin(phase))
+    swung = width * (start * w * jnp.cos(phase) + rate * jnp.sin(phase))
+    v = jnp.zeros((num_steps, model.num_velocities), model.dtype).at[:, in_v].set(swung)
+    of_all = jax.vmap(all_joint_velocities, (None, 0))(model, v)
+    velocities = of_all[:, jnp.array([joint.all_v_start for joint in joints], int)]
+    return jnp.concatenate([positions_of_actuators(model, q), velocities], axis=1)
+
+
+def positions_of_actuators(model: MultibodyModel, q: Float[Array, "steps nq"]) -> Float[Array, "steps nu"]:
+    """Positions of the joints that actuators drive, those that mimic included, in rad or m."""
+    places = jnp.array([model.layout.joints[a.joint].all_q_start for a in model.layout.actuators], int)
+    return jax.vmap(all_joint_positions, (None, 0))(model, q)[:, places]
 
 
 def run_with_progress(model: MultibodyModel, targets: Float[Array, "steps two_nu"], console: Console) -> Trajectory:
@@ -148,12 +191,11 @@ def differentiate_rollout(
     """
     nu = model.num_actuators
     state = default_state(model)
-    indices = jnp.array([model.layout.joints[a.joint].q_start for a in model.layout.actuators], int)
 
     def cost(effort: Array, masses: Array) -> Array:
         inputs = Inputs(actuation=jnp.broadcast_to(effort, (targets.shape[0], nu)), desired_state=targets)
         q = rollout(set_masses(model, masses), state, inputs).q
-        return jnp.sum(model.time_step * (q[1:, indices] - targets[:, :nu]) ** 2)
+        return jnp.sum(model.time_step * (positions_of_actuators(model, q[1:]) - targets[:, :nu]) ** 2)
 
     effort, masses = jnp.zeros(nu, model.dtype), model.parameters.body_mass
     value, (by_effort, by_mass) = jax.jit(jax.value_and_grad(cost, (0, 1)))(effort, masses)

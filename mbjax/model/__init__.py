@@ -96,6 +96,7 @@ from .multibody_model import MultibodyModel as MultibodyModel
 from .multibody_model import without_unread_geometry as without_unread_geometry
 from .multibody_model import astype as astype
 from .parameters import MultibodyParameters as MultibodyParameters
+from .pattern_matching import matching_places as matching_places
 from .setters import mass as mass
 from .setters import set_mass as set_mass
 from .setters import center_of_mass_in_body_frame as center_of_mass_in_body_frame

@@ -11,7 +11,7 @@ from mbjax.spatial import RigidTransform
 from .free_joints import free_joint, pose_of_positions, positions_of_pose
 from .instance_arrays import InstanceLike, as_coordinates, positions_from_array, set_positions_in_array
 from .known_coordinates import require_directions, require_positions
-from .leaf_setting import checked_pose, set_rows
+from .leaf_setting import checked_pose, require_moving, set_rows
 from .mimics import require_own_coordinates
 from .multibody_model import MultibodyModel
 from .poses import PoseLike
@@ -42,6 +42,7 @@ def set_joint_default_positions(model: MultibodyModel, joint: str | int, q: Arra
     """Sets the default positions of one joint in `default_state`, in rad or m."""
     info = model.joint(joint)
     call = f"set_joint_default_positions('{info.name}')"
+    require_moving(info, call, "positions")
     require_own_coordinates(model, info, call)
     require_directions(model, call, q, [(info, 0)])
     return set_rows(model, call, "default_positions", info.q, q, is_repeated=not JOINT_KINDS[info.kind].has_quaternion)

@@ -14,6 +14,7 @@ from mbjax.number_rules import as_numbers, checked_numbers, is_known, shown
 from mbjax.spatial import RigidTransform
 
 from .leaf_rules import COLLISION_RULES, PARAMETER_RULES
+from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
 from .poses import PoseLike, as_rigid_transform, as_traced_pose
 
@@ -48,6 +49,12 @@ def set_rows(
 def section(model: MultibodyModel, name: Literal["parameters", "collision", "others"]) -> Any:
     """The part of a model that holds a leaf; "others" are the collision geometries that touch nothing."""
     return model.collision.others if name == "others" else getattr(model, name)
+
+
+def require_moving(joint: JointInfo, call: str, what: str) -> None:
+    """Refuses a weld, which has none of the numbers that a setter sets; `what` names these."""
+    if joint.kind == "weld":
+        raise ModelError(f"{call}: joint '{joint.name}' is a weld and has no {what}.")
 
 
 def require_in_order(call: str, what: str, lower: Any, upper: Any) -> None:

@@ -2,11 +2,13 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, of_one_model, takes_model_first
+from mbjax.number_rules import is_known
 
 from .leaf_setting import truth_value
 from .mimics import require_own_coordinates
@@ -19,13 +21,16 @@ def lock_joint(model: MultibodyModel, joint: str | int, locked: ArrayLike = True
     """Holds a joint where it is: its velocities and accelerations are zero, and its controller is off.
 
     `locked` may be a traced truth value: one program serves locked and unlocked worlds. Motion jumps with it, so
-    derivatives with respect to `locked` are zero. A weld is locked already.
+    derivatives with respect to `locked` are zero. A weld is locked already, and False is refused for one.
     """
     info = model.joint(joint)
-    require_own_coordinates(model, info, f"lock_joint('{info.name}')")
-    locked = truth_value(model, f"lock_joint('{info.name}')", "locked", locked)
+    call = f"lock_joint('{info.name}')"
+    require_own_coordinates(model, info, call)
+    truth = truth_value(model, call, "locked", locked)
+    if is_known(locked) and not np.asarray(locked):
+        _require_unlockable(info, call)
     array = model.parameters.velocity_locked
-    new = array.at[info.v].set(locked.astype(array.dtype))
+    new = array.at[info.v].set(truth.astype(array.dtype))
     return eqx.tree_at(lambda m: m.parameters.velocity_locked, model, new)
 
 
@@ -33,11 +38,9 @@ def lock_joint(model: MultibodyModel, joint: str | int, locked: ArrayLike = True
 def unlock_joint(model: MultibodyModel, joint: str | int) -> MultibodyModel:
     """Lets a locked joint move again, from rest."""
     info = model.joint(joint)
-    require_own_coordinates(model, info, f"unlock_joint('{info.name}')")
-    if info.num_velocities == 0:
-        raise ModelError(
-            f"unlock_joint('{info.name}'): a weld cannot move. Connect the bodies by another joint, and lock that."
-        )
+    call = f"unlock_joint('{info.name}')"
+    require_own_coordinates(model, info, call)
+    _require_unlockable(info, call)
     return lock_joint(model, joint, False)
 
 
@@ -81,6 +84,11 @@ def zero_where_locked(model: MultibodyModel, v: Float[Array, " nv"]) -> Float[Ar
 def zero_where(locked: Float[Array, " nv"], v: Float[Array, " nv"]) -> Float[Array, " nv"]:
     """v with zeros where `locked` is more than a half."""
     return jnp.where(locked > 0.5, 0.0, v)
+
+
+def _require_unlockable(joint: JointInfo, call: str) -> None:
+    if joint.kind == "weld":
+        raise ModelError(f"{call}: a weld cannot move. Connect the bodies by another joint, and lock that.")
 
 
 def _floating_joint(model: MultibodyModel, body: str | int, call: str) -> JointInfo:

@@ -167,6 +167,8 @@ def with_distribution(
 ) -> MultibodyModel:
     """The model with a distribution that replaces those within the same coordinates."""
     size = where.stop - where.start
+    if size == 0:
+        raise ModelError(f"{call}: the joint is a weld and has no coordinates.")
     kept = tuple(
         d
         for d in model.random_distributions
@@ -184,8 +186,6 @@ def check_distribution(call: str, distribution: AbstractDistribution, size: int,
     """Refuses a distribution that does not draw as many numbers as there are coordinates."""
     if not isinstance(distribution, AbstractDistribution):
         raise ModelError(f"{call}: expected a distribution, such as mbjax.UniformDistribution, got {distribution!r}.")
-    if size == 0:
-        raise ModelError(f"{call}: the joint is a weld and has no coordinates.")
     if isinstance(distribution, UniformRotation) and not is_rotation:
         raise ModelError(f"{call}: UniformRotation draws orientations; these {size} coordinate(s) are not one.")
     numbers = 4 if is_rotation else size

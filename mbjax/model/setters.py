@@ -4,6 +4,7 @@ import dataclasses
 import warnings
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
@@ -18,7 +19,7 @@ from mbjax.spatial import (
     quaternion_to_matrix,
 )
 
-from .leaf_setting import checked_pose, require_in_order, set_rows
+from .leaf_setting import checked_pose, require_in_order, require_moving, set_rows
 from .missing_actuators import missing_actuators
 from .model_layout import JointInfo
 from .multibody_model import MultibodyModel
@@ -135,6 +136,7 @@ def set_joint_damping(model: MultibodyModel, joint: str | int, damping: ArrayLik
     """Sets a joint's viscous damping, per velocity, in N m s/rad or N s/m."""
     info = model.joint(joint)
     call = f"set_joint_damping('{info.name}')"
+    require_moving(info, call, "damping")
     return set_rows(model, call, "joint_damping", info.all_v, damping, is_repeated=True)
 
 
@@ -146,6 +148,7 @@ def set_joint_friction(model: MultibodyModel, joint: str | int, friction: ArrayL
     """
     info = model.joint(joint)
     call = f"set_joint_friction('{info.name}')"
+    require_moving(info, call, "friction")
     model = set_rows(model, call, "joint_friction", info.all_v, friction, is_repeated=True)
     return _with_joint(model, dataclasses.replace(info, has_friction=True))
 
@@ -155,6 +158,7 @@ def set_joint_armature(model: MultibodyModel, joint: str | int, armature: ArrayL
     """Inertia on the diagonal of the mass matrix per velocity, in kg m² or kg; rotors of actuators add to it."""
     info = model.joint(joint)
     call = f"set_joint_armature('{info.name}')"
+    require_moving(info, call, "armature")
     return set_rows(model, call, "joint_armature", info.all_v, armature, is_repeated=True)
 
 
@@ -162,13 +166,22 @@ def set_joint_armature(model: MultibodyModel, joint: str | int, armature: ArrayL
 def set_position_limits(model: MultibodyModel, joint: str | int, lower: ArrayLike, upper: ArrayLike) -> MultibodyModel:
     """Sets the limits of a joint's positions, in rad or m; infinite ones do not act.
 
-    A joint without limits before gets rows in the discrete step: the next step compiles once more.
+    A joint without limits before gets rows in the discrete step: the next step compiles once more. A step enforces
+    limits of joints with one degree of freedom; those of others bound random states and inverse kinematics only, which
+    a `ModelWarning` says.
     """
     info = model.joint(joint)
     call = f"set_position_limits('{info.name}')"
+    require_moving(info, call, "position limits")
     for name, value in (("position_lower_limits", lower), ("position_upper_limits", upper)):
         model = set_rows(model, call, name, info.all_q, value, is_repeated=True)
     require_in_order(call, "limit", lower, upper)
+    if len(info.position_suffixes) > 1 and any(is_known(x) and np.isfinite(x).any() for x in (lower, upper)):
+        message = (
+            f"{call}: the limits are kept for random states and inverse kinematics, not enforced in a step: no force "
+            f"keeps a joint with several degrees of freedom ({info.kind}) within them."
+        )
+        warnings.warn(message, ModelWarning, stacklevel=3)
     return _with_joint(model, dataclasses.replace(info, has_position_limits=True))
 
 

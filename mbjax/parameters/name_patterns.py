@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel, near_matches
+from mbjax.model import MultibodyModel, matching_places, near_matches
 
 from .kind_table import GROUPS, KINDS, OF_CONTACT, kinds_of
 from .number_kinds import NumberKind
@@ -40,20 +40,18 @@ def numbers_of_kinds(model: MultibodyModel, kinds: Iterable[NumberKind]) -> dict
 def matching_numbers(call: str, pattern: str, known: Mapping[str, NamedNumber]) -> list[NamedNumber]:
     """Numbers that a pattern matches, by their element's name or with the component.
 
-    A kind alone means all its elements, and `body:NAME` mass, centre of mass and inertia. Raises `ModelError` with near
-    matches if nothing matches; `call` begins the message.
+    A kind alone means all its elements, and `body:NAME` mass, centre of mass and inertia. A name itself means just what
+    is called so, whatever brackets it holds. Raises `ModelError` with near matches if nothing matches; `call` begins
+    the message.
     """
     if not isinstance(pattern, str):
         raise ModelError(f"{call}: a name must be text like 'mass:*', got {pattern!r}.")
     first, _, rest = pattern.partition(":")
     patterns = [f"{kind}:{rest or '*'}" for kind in GROUPS.get(first, (first,))]
-    found = [
-        number
-        for number in known.values()
-        if any(fnmatch.fnmatchcase(number.name, p) or fnmatch.fnmatchcase(number.element, p) for p in patterns)
-    ]
+    numbers = list(known.values())
+    found = matching_places(patterns, [(number.name, number.element) for number in numbers])
     if found:
-        return found
+        return [numbers[place] for place in found]
     kinds = sorted({number.kind.name for number in known.values()} | set(GROUPS))
     if first in {kind.name for kind in KINDS} - set(kinds):
         contact = "; for those of contact load the model with ground= or contact_pairs=" if is_of_contact(first) else ""

@@ -152,8 +152,12 @@ def with_unit_inertia(model: MultibodyModel, rows: Array, six: Float[Array, "n 6
 
 
 def element_kinds(model: MultibodyModel) -> list[ElementKind]:
-    """Kinds for each number of each force element; springs in joints go by their joint."""
-    found = []
+    """Kinds for each number of each force element; springs in joints go by their joint.
+
+    A second spring in a joint is `joint #2`, a third `joint #3`.
+    """
+    found: list[ElementKind] = []
+    taken: set[tuple[str, str]] = set()  # kinds with the elements that have one
     spring = {
         "stiffness": "spring_stiffness",
         "nominal_angle": "spring_position",
@@ -163,12 +167,24 @@ def element_kinds(model: MultibodyModel) -> list[ElementKind]:
         joint = getattr(element, "joint", None)
         label = f"{type(element).__name__}{i}" if joint is None else joint_labels(model)[model.joint(joint).index]
         is_spring = type(element).__name__ in ("RevoluteSpring", "PrismaticSpring")
-        for field in dataclasses.fields(element):
-            leaf = getattr(element, field.name)
-            if eqx.is_inexact_array(leaf):
-                components = ("",) if leaf.size == 1 else tuple(map(str, range(leaf.size)))
-                place = {label: (tuple(range(leaf.size)), components)}
-                name = spring[field.name] if is_spring else f"force_element_{field.name}"
-                words = f"{field.name} of a {type(element).__name__}"
-                found.append(ElementKind(name, "", (), lambda _, place=place: place, words, i, field.name))
+        fields = [
+            field.name for field in dataclasses.fields(element) if eqx.is_inexact_array(getattr(element, field.name))
+        ]
+        names = [spring[field] if is_spring else f"force_element_{field}" for field in fields]
+        label = free_label(label, names, taken)
+        taken |= {(name, label) for name in names}
+        for name, field in zip(names, fields, strict=True):
+            size = getattr(element, field).size
+            place = {label: (tuple(range(size)), ("",) if size == 1 else tuple(map(str, range(size))))}
+            words = f"{field} of a {type(element).__name__}"
+            found.append(ElementKind(name, "", (), lambda _, place=place: place, words, i, field))
     return found
+
+
+def free_label(label: str, kinds: list[str], taken: set[tuple[str, str]]) -> str:
+    """The label, with ` #2` or a higher number where an earlier element has it for one of these kinds."""
+    numbered, count = label, 1
+    while any((kind, numbered) in taken for kind in kinds):
+        count += 1
+        numbered = f"{label} #{count}"
+    return numbered

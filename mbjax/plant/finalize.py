@@ -10,7 +10,6 @@ import numpy as np
 from mbjax.errors import ModelError
 from mbjax.joints import QuaternionFloatingJoint, WeldJoint
 from mbjax.model import (
-    RECORDED,
     ActuatorInfo,
     BodyInfo,
     ContactLayout,
@@ -32,6 +31,7 @@ from .constraints import with_constraints
 from .deformables import PlantDeformables, finalize_deformables
 from .finalize_contact import finalize_contact
 from .keyframes import declared_keyframes
+from .limit_notes import limits_not_enforced
 from .mass_checks import reject_joints_that_move_nothing
 from .mimics import default_positions_of, leaders_first, reject_contradicting_limits
 from .number_checks import find_overflow
@@ -85,23 +85,6 @@ def build_model(plant: PlantQueries, dtype: Any) -> MultibodyModel:
     )
     model = with_declared_distributions(plant, with_constraints(plant, model, nodes))
     return dataclasses.replace(model, keyframes=declared_keyframes(plant, model)) if plant.keyframes else model
-
-
-def limits_not_enforced(plant: PlantQueries) -> list[ReportEntry]:
-    """One report entry on velocity and acceleration limits, if any joint has some: nothing enforces them."""
-    count = {
-        what: sum(bool(np.isfinite(getattr(joint, f"{what}_limits")).any()) for joint in plant.joints)
-        for what in ("velocity", "acceleration")
-    }
-    found = [what for what, number in count.items() if number]
-    if not found:
-        return []
-    number = max(count.values())
-    message = (
-        f"recorded, not enforced: no force keeps {'the joint' if number == 1 else f'the {number} joints'} within them; "
-        f"model.{found[0]}_upper_limits has them, for a controller or a planner to respect"
-    )
-    return [ReportEntry(RECORDED, f"{' and '.join(found)} limits", message)]
 
 
 def add_floating_joints(plant: PlantQueries, nodes: list[TreeNode]) -> list[TreeNode]:
@@ -259,7 +242,7 @@ def build_layout(
         visual=tuple(tuple(b.visual) for b in plant.bodies),
         collision=tuple(tuple(b.collision) for b in plant.bodies),
         contact=contact,
-        report=(*limits_not_enforced(plant), *plant.report.entries, *left_out),
+        report=(*limits_not_enforced(plant.joints), *plant.report.entries, *left_out),
         is_discrete=plant.time_step > 0.0,
     )
 

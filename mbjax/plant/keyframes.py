@@ -1,19 +1,25 @@
 """Keyframes declared on a plant: kept, and set on the model by `finalize`."""
 
 import abc
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from mbjax.errors import ModelError
+from mbjax.errors import ModelError, ModelWarning
 from mbjax.joints import AbstractJoint
 from mbjax.model import Keyframe, MultibodyModel
 from mbjax.model.parameters import leaf_of
 from mbjax.number_rules import FINITE, known_numbers
 
 from .declarations import DeclaredKeyframe
+from .mimics import Relation, relations_of
 from .queries import PlantQueries
+
+AGREES = 1e-4  # largest difference, also relative, of numbers that agree: those of files are rounded
+LISTED = 4  # numbers that one warning lists
+CALLER_OF_FINALIZE = 6  # stack frames: this, declared_keyframes, build_model, finalize, plant.finalize, its caller
 
 
 class PlantKeyframes(PlantQueries):
@@ -30,7 +36,8 @@ class PlantKeyframes(PlantQueries):
         """A named state, for `keyframe_state(model, name)`.
 
         Positions (rad or m) and velocities are given by joint; joints that are left out are at their defaults and at
-        rest. A body that floats has no joint before finalize: declare one to name it here.
+        rest. A body that floats has no joint before finalize: declare one to name it here. A joint that mimics another
+        follows it: finalize warns where its numbers differ from those that its leader's give it.
         """
         call = f"add_keyframe('{name}')"
         self._require_building("add_keyframe")
@@ -58,6 +65,7 @@ def numbers(call: str, what: str, joint: AbstractJoint, value: Any) -> np.ndarra
 
 def declared_keyframes(plant: PlantQueries, model: MultibodyModel) -> tuple[Keyframe, ...]:
     """The keyframes as states of the whole model."""
+    warn_of_followers_apart(plant)
     result = []
     defaults = np.asarray(model.parameters.default_positions, float)
     for keyframe in plant.keyframes:
@@ -72,3 +80,28 @@ def declared_keyframes(plant: PlantQueries, model: MultibodyModel) -> tuple[Keyf
             Keyframe(keyframe.name, leaf_of(q, dtype), leaf_of(v, dtype), leaf_of(np.asarray(keyframe.time), dtype))
         )
     return tuple(result)
+
+
+def warn_of_followers_apart(plant: PlantQueries) -> None:
+    """Warns once of numbers of joints that mimic, in keyframes, that differ from what their leaders give them."""
+    found = [text for keyframe in plant.keyframes for text in followers_apart(keyframe, relations_of(plant.mimics))]
+    if found:
+        warnings.warn(
+            "joints that mimic others follow them in keyframes, so that these numbers do not count: "
+            f"{'; '.join(found[:LISTED])}{'; …' if len(found) > LISTED else ''}. Give numbers to the leaders.",
+            ModelWarning,
+            stacklevel=CALLER_OF_FINALIZE,
+        )
+
+
+def followers_apart(keyframe: DeclaredKeyframe, relations: Mapping[AbstractJoint, Relation]) -> Iterator[str]:
+    """Each number of a keyframe's joints that mimic that is not the one their leaders give them, in words."""
+    for what, given in (("position", keyframe.positions), ("velocity", keyframe.velocities)):
+        is_position = what == "position"
+        for joint, (own,) in ((joint, value) for joint, value in given.items() if joint in relations):
+            leader, multiplier, offset = relations[joint]
+            default = leader.default_positions if is_position else np.zeros(1)
+            follows = multiplier * float(given.get(leader, default)[0]) + (offset if is_position else 0.0)
+            if not np.isclose(own, follows, rtol=AGREES, atol=AGREES):
+                place = f"by '{leader.name}' it is {follows:g}"
+                yield f"'{keyframe.name}' gives joint '{joint.name}' the {what} {own:g}, {place}"

@@ -13,6 +13,8 @@ from mbjax.number_rules import FINITE, known_numbers
 from .declarations import Mimic
 from .queries import PlantQueries
 
+Relation = tuple[AbstractJoint, float, float]  # the leader that has the coordinate, multiplier and offset
+
 
 class PlantMimics(PlantQueries):
     """Method of the plant for joints that mimic others and have no coordinate of their own."""
@@ -66,6 +68,15 @@ def leaders_first(mimics: Sequence[Mimic]) -> list[Mimic]:
     return sorted(mimics, key=lambda m: depth(m.follower))
 
 
+def relations_of(mimics: Sequence[Mimic]) -> dict[AbstractJoint, Relation]:
+    """By joint that mimics: the leader at the end of its chain, and multiplier and offset relative to it."""
+    relations: dict[AbstractJoint, Relation] = {}
+    for mimic in leaders_first(mimics):
+        leader, ratio, shift = relations.get(mimic.leader, (mimic.leader, 1.0, 0.0))
+        relations[mimic.follower] = leader, mimic.multiplier * ratio, mimic.multiplier * shift + mimic.offset
+    return relations
+
+
 def default_positions_of(mimics: Sequence[Mimic]) -> dict[AbstractJoint, np.ndarray]:
     """Default positions of joints that mimic, from their leaders' defaults; a default of their own must agree."""
     defaults: dict[AbstractJoint, Any] = {}
@@ -84,12 +95,10 @@ def default_positions_of(mimics: Sequence[Mimic]) -> dict[AbstractJoint, np.ndar
 
 def reject_contradicting_limits(mimics: Sequence[Mimic]) -> None:
     """Raises `ModelError` if limits of joints that mimic leave the leader at the end of their chain no position."""
-    relations: dict[AbstractJoint, tuple[AbstractJoint, float, float]] = {}
+    relations = relations_of(mimics)
     ranges: dict[AbstractJoint, tuple[float, float]] = {}
     for mimic in leaders_first(mimics):
-        leader, ratio, shift = relations.get(mimic.leader, (mimic.leader, 1.0, 0.0))
-        multiplier, offset = mimic.multiplier * ratio, mimic.multiplier * shift + mimic.offset
-        relations[mimic.follower] = leader, multiplier, offset
+        leader, multiplier, offset = relations[mimic.follower]
         low, high = (float(limit[0]) for limit in mimic.follower.position_limits)
         if multiplier == 0.0:
             implied = (-np.inf, np.inf) if low <= offset <= high else (np.inf, -np.inf)

@@ -4,11 +4,13 @@ import argparse
 import pathlib
 import re
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import mbjax
 from mbjax.command_line import main
-from mbjax.command_line.simulate import load_with_actuators, make_targets
+from mbjax.command_line.simulate import load_with_actuators, make_targets, tune_controller
 from mbjax.reference_models import path
 
 LOOP_JOINT = """<robot name="r"><link name="a"/><link name="b"/>
@@ -103,22 +105,56 @@ def test_inspect_eliminates_mimics_where_asked(tmp_path, capsys) -> None:
     for option, count in (("eliminate", "2 positions"), ("couple", "3 positions")):
         assert main(["inspect", file, "--mimic", option]) == 0
         assert count in capsys.readouterr().out
-    plant_options = argparse.Namespace(
-        file=file,
-        base="file",
-        package_map={},
-        on_unsupported="error",
-        mimic="eliminate",
-        time_step=1e-3,
-        xacro_arguments=None,
-        actuators="file",
-    )
-    model, num_added = load_with_actuators(plant_options)
+    model, num_added = load_with_actuators(loading_options(file))
     assert num_added == 2
     assert model.actuator_names == ("arm", "slide")
     targets = make_targets(model, 5)
     assert targets.shape == (5, 4)
     assert np.isfinite(targets).all()
+
+
+def loading_options(file: str, **changed: str) -> argparse.Namespace:
+    options = {
+        "file": file, "base": "file", "package_map": {}, "on_unsupported": "error", "mimic": "eliminate",
+        "time_step": 1e-3, "xacro_arguments": None, "actuators": "file",
+    }  # fmt: skip
+    return argparse.Namespace(**options | changed)
+
+
+@pytest.mark.parametrize("mimic", ["couple", "eliminate", "free"])
+def test_actuators_that_simulate_adds_keep_effort_limits_and_leave_followers_out(mimic, tmp_path) -> None:
+    idle = '<joint name="idle" type="revolute"><parent link="hand"/><child link="flap"/><limit effort="0"/></joint>'
+    file = write(tmp_path, GRIPPER.replace("</robot>", LINK.format("flap") + idle + "</robot>"))
+    model, num_added = load_with_actuators(loading_options(file, mimic=mimic))
+    limits = dict(zip(model.actuator_names, model.parameters.effort_limit.tolist(), strict=True))
+    assert limits == {"arm": np.inf, "slide": 6.0} | ({"follow": np.inf} if mimic == "free" else {})
+    assert num_added == len(limits)
+
+
+FOLLOWED = """<mujoco model="two"><compiler angle="radian"/><worldbody>
+<body name="arm"><inertial pos="0 0 -1" mass="2" diaginertia=".1 .1 .1"/><joint name="lead" axis="0 1 0"/>
+<body name="hand" pos="0 0 -1"><inertial pos="0 0 -.5" mass="2" diaginertia=".1 .1 .1"/>
+<joint name="follow" axis="0 1 0" range="-0.5 0.5" limited="true"/></body></body></worldbody>
+<equality><joint joint1="follow" joint2="lead" polycoef="0.1 2 0 0 0"/></equality>
+<actuator><motor name="first" joint="lead"/><motor name="second" joint="follow"/></actuator></mujoco>"""
+
+
+def test_targets_and_gains_of_a_driven_joint_that_mimics_are_those_of_its_leader(tmp_path) -> None:
+    """Both actuators aim at the same place, within both limits, and together hold the one coordinate."""
+    file = tmp_path / "two.xml"
+    file.write_text(FOLLOWED)
+    model, num_added = load_with_actuators(loading_options(str(file)))
+    assert (num_added, model.num_positions, model.num_actuators) == (0, 1, 2)
+    lead, follow, lead_rate, follow_rate = np.asarray(make_targets(model, 2000)).T
+    np.testing.assert_allclose(follow, 2.0 * lead + 0.1, atol=1e-12)
+    np.testing.assert_allclose(follow_rate, 2.0 * lead_rate, atol=1e-12)
+    assert np.abs(follow).max() < 0.5
+    assert np.ptp(lead) > 0.05
+    tuned = tune_controller(model, 3.0)
+    kp, kd = tuned.parameters.proportional_gain, tuned.parameters.derivative_gain
+    inertia, w = float(mbjax.mass_matrix(model, jnp.zeros(1))[0, 0]), 6.0 * np.pi
+    np.testing.assert_allclose(kp[0] + 4.0 * kp[1], w**2 * inertia, rtol=1e-12)
+    np.testing.assert_allclose(kd[0] + 4.0 * kd[1], 2.0 * w * inertia, rtol=1e-12)
 
 
 @pytest.mark.whole_run("the command that README begins with, which CI runs")

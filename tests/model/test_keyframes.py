@@ -1,5 +1,7 @@
 """Keyframes: named states of a plant and of its model."""
 
+import warnings
+
 import jax
 import numpy as np
 import pytest
@@ -49,3 +51,23 @@ def test_bad_keyframes_are_refused(arguments, words) -> None:
     plant.add_keyframe("up", {"hinge": 1.0})
     with pytest.raises(mbjax.ModelError, match=words):
         plant.add_keyframe(*arguments)
+
+
+def test_numbers_of_joints_that_mimic_count_only_where_they_agree() -> None:
+    def with_keyframe(positions: dict, velocities: dict) -> mbjax.MultibodyModel:
+        plant = make_plant()
+        plant.add_joint(mbjax.RevoluteJoint("wrist", "arm", "ball"))
+        plant.add_mimic("wrist", "hinge", 2.0, 0.1)
+        plant.add_keyframe("up", positions, velocities)
+        return plant.finalize()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = with_keyframe({"hinge": 1.0, "wrist": 2.10001}, {"hinge": 3.0, "wrist": 6.0})
+        with_keyframe({"wrist": 0.5}, {"wrist": 0.0})  # where the leader is by default, at rest
+    np.testing.assert_array_equal(mbjax.keyframe_state(model, "up").q, [1.0])
+    message = r"do not count: 'up' gives joint 'wrist' the position 5, by 'hinge' it is 2.1; .*velocity 1, .* it is 0\."
+    with pytest.warns(mbjax.ModelWarning, match=message) as said:
+        model = with_keyframe({"hinge": 1.0, "wrist": 5.0}, {"wrist": 1.0})
+    assert [w.filename for w in said] == [__file__]
+    np.testing.assert_array_equal(mbjax.keyframe_state(model, "up").q, [1.0])

@@ -147,6 +147,18 @@ def test_limits_that_nothing_enforces_are_said_once():
     assert not arm_with_a_drive().report()
 
 
+def test_position_limits_that_no_step_enforces_are_said_once():
+    plant = mbjax.MultibodyPlant(1e-2)
+    for name in ("one", "two"):
+        plant.add_rigid_body(name, inertia())
+    plant.add_joint(mbjax.BallRpyJoint("socket", "world", "one", position_limits=([-0.1] * 3, [0.1] * 3)))
+    plant.add_joint(hinge("elbow", "one", "two", position_limits=(-1.0, 1.0)))
+    (entry,) = plant.finalize().report()
+    assert (entry.status, entry.element) == ("recorded", "position limits")
+    assert "kept for random states and inverse kinematics, not enforced in a step" in entry.message
+    assert entry.message.endswith(": 'socket' (ball_rpy)")
+
+
 def test_one_line_for_both_kinds_of_limits_of_a_file():
     link = '<link name="{}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
     joint = '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><limit {}/></joint>'

@@ -146,6 +146,56 @@ def test_infinite_limits_mean_none(model) -> None:
     assert stiff.collision.stiffness[0] == INF
 
 
+def test_limits_that_no_step_enforces_are_kept_with_a_warning() -> None:
+    plant = mbjax.MultibodyPlant(0.01)
+    plant.add_rigid_body("puck", inertia())
+    plant.add_joint(mbjax.PlanarJoint("table", "world", "puck"))
+    model = plant.finalize()
+    with pytest.warns(
+        mbjax.ModelWarning, match=r"set_position_limits\('table'\).*not enforced in a step.*planar"
+    ) as said:
+        limited = mbjax.set_position_limits(model, "table", -1.0, [1.0, INF, INF])
+    assert [w.filename for w in said] == [__file__]
+    np.testing.assert_array_equal(limited.position_upper_limits, [1.0, INF, INF])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mbjax.set_position_limits(limited, "table", -INF, INF)
+        jax.jit(lambda x: mbjax.set_position_limits(limited, "table", -x, x).position_upper_limits)(1.0)
+
+
+def welded() -> mbjax.MultibodyModel:
+    plant = mbjax.MultibodyPlant(0.01)
+    plant.add_rigid_body("arm", inertia())
+    plant.add_joint(mbjax.WeldJoint("glue", "world", "arm"))
+    return plant.finalize()
+
+
+NUMBERS_OF_WELDS = {
+    "set_joint_damping": ((1.0,), "'glue' is a weld and has no damping"),
+    "set_joint_friction": ((1.0,), "'glue' is a weld and has no friction"),
+    "set_joint_armature": ((1.0,), "'glue' is a weld and has no armature"),
+    "set_position_limits": ((-1.0, 1.0), "'glue' is a weld and has no position limits"),
+    "set_joint_default_positions": ((1.0,), "'glue' is a weld and has no positions"),
+    "set_joint_random_position_distribution": ((None,), "'glue'.*is a weld and has no coordinates"),
+    "set_joint_random_velocity_distribution": ((mbjax.UniformDistribution(0.0, 1.0),), "'glue'.*no coordinates"),
+    "lock_joint": ((False,), r"lock_joint\('glue'\): a weld cannot move"),
+    "unlock_joint": ((), r"unlock_joint\('glue'\): a weld cannot move"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS_OF_WELDS)
+def test_a_weld_has_no_numbers_to_set(name) -> None:
+    arguments, message = NUMBERS_OF_WELDS[name]
+    with pytest.raises(mbjax.ModelError, match=message):
+        getattr(mbjax, name)(welded(), "glue", *arguments)
+
+
+def test_a_weld_may_be_locked_and_traced_truth_values_pass() -> None:
+    model = welded()
+    assert mbjax.lock_joint(model, "glue") == model
+    assert jax.jit(lambda locked: mbjax.lock_joint(model, "glue", locked).parameters.velocity_locked)(False).size == 0
+
+
 def test_an_impossible_inertia_is_kept_with_a_warning(model) -> None:
     """Files have such inertias too; reading one and setting it again must go."""
     bad = mbjax.SpatialInertia(

@@ -228,6 +228,40 @@ def test_the_signature_of_playground() -> None:
     np.testing.assert_allclose(masses, same.parameters.body_mass, rtol=1e-14)
 
 
+def test_two_springs_in_a_joint_have_names_of_their_own() -> None:
+    plant = mbjax.MultibodyPlant()
+    plant.add_rigid_body("arm", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+    plant.add_joint(mbjax.RevoluteJoint("hinge", "world", "arm"))
+    for stiffness in (1.0, 2.0, 3.0):
+        plant.add_force_element(mbjax.RevoluteSpring("hinge", 0.0, stiffness))
+    model = plant.finalize()
+    for pattern, drawn in (
+        ("spring_stiffness:hinge", [7.0, 2.0, 3.0]),
+        ("spring_stiffness:hinge #2", [1.0, 7.0, 3.0]),
+        ("spring_stiffness:hinge #3", [1.0, 2.0, 7.0]),
+        ("spring_stiffness", [7.0, 7.0, 7.0]),
+    ):
+        models, _ = mbjax.randomize(model, KEY, 1, {pattern: mbjax.uniform(7.0, 7.0)})
+        np.testing.assert_array_equal([float(e.stiffness.squeeze()) for e in models.force_elements[-3:]], drawn)
+
+
+def test_names_with_brackets_are_found_before_patterns() -> None:
+    plant = mbjax.MultibodyPlant()
+    for name in ("wheel[0]", "wheel[1]", "wheel0", "hub[2]"):
+        plant.add_rigid_body(name, mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+    model = plant.finalize()
+    for pattern, drawn in (
+        ("mass:wheel[0]", [7.0, 1.0, 1.0, 1.0]),
+        ("mass:wheel[01]", [1.0, 1.0, 7.0, 1.0]),  # a pattern of letters, as ever
+        ("mass:hub[2]*", [1.0, 1.0, 1.0, 7.0]),  # nothing is called hub2
+        ("mass:wheel*", [7.0, 7.0, 7.0, 1.0]),
+    ):
+        models, _ = mbjax.randomize(model, KEY, 1, {pattern: mbjax.uniform(7.0, 7.0)})
+        np.testing.assert_array_equal(models.parameters.body_mass.reshape(-1), drawn, err_msg=pattern)
+    with pytest.raises(mbjax.ModelError, match="matches nothing"):
+        mbjax.randomize(model, KEY, 1, {"mass:wheel[7]": mbjax.uniform(7.0, 7.0)})
+
+
 @pytest.mark.parametrize("kind", sorted({number.kind.name for number in named_numbers(sledge()).values()}))
 def test_a_pattern_that_matches_nothing_is_refused_with_near_matches(kind: str) -> None:
     element = next(n.element for n in named_numbers(sledge()).values() if n.kind.name == kind)

@@ -162,6 +162,34 @@ def test_a_model_without_distributions_draws_all_within_limits() -> None:
     np.testing.assert_array_equal(mbjax.random_state_within_limits(narrow, key).q, alone.q)
 
 
+def test_orientations_by_angles_are_uniform_within_limits() -> None:
+    """Without limits all are equally likely; limits of pitch keep the density cos(pitch), as of areas on a sphere."""
+    plant = mbjax.MultibodyPlant()
+    for name in ("ball", "drone", "mast", "stern"):
+        plant.add_rigid_body(name, BODY)
+    lower, upper = np.array([-math.inf, -0.3, 0.2]), np.array([math.inf, 1.2, 0.5])
+    plant.add_joint(mbjax.BallRpyJoint("socket", "world", "ball"))
+    plant.add_joint(mbjax.RpyFloatingJoint("drone_joint", "world", "drone"))
+    plant.add_joint(mbjax.BallRpyJoint("narrow", "world", "mast", position_limits=(lower, upper)))
+    plant.add_joint(mbjax.BallRpyJoint("beyond", "world", "stern", position_limits=(2.0, 3.0)))
+    model = plant.finalize()
+    q = np.asarray(draw(model).q)
+    for joint in ("socket", "drone_joint"):
+        rpy = q[:, model.joint(joint).q][:, :3]
+        check_uniform_rotations(np.asarray(mbjax.spatial.rpy_to_matrix(jnp.asarray(rpy))))
+        assert np.abs(rpy[:, 1]).max() <= math.pi / 2
+    narrow, beyond = q[:, model.joint("narrow").q], q[:, model.joint("beyond").q]
+    assert (narrow >= lower).all()
+    assert (narrow <= upper).all()
+    assert ((beyond >= 2.0) & (beyond <= 3.0)).all()
+    low, high = np.sin(-0.3), np.sin(1.2)
+    check_moments(np.sin(narrow[:, 1]), (low + high) / 2.0, (high - low) / math.sqrt(12.0), 9.0 / 5.0)
+    low, high = np.sin(3.0), np.sin(2.0)
+    check_moments(np.sin(beyond[:, 1]), (low + high) / 2.0, (high - low) / math.sqrt(12.0), 9.0 / 5.0)
+    single = mbjax.random_state(mbjax.astype(model, jnp.float32), jax.random.key(1))
+    assert single.q.dtype == jnp.float32
+
+
 def test_distributions_are_replaced_and_taken_away() -> None:
     model, key = make_plant().finalize(), jax.random.key(0)
     rail = model.joint("rail").q
