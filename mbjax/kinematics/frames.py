@@ -114,7 +114,7 @@ def calc_relative_motion(
     velocity = calc_velocity_kinematics(model, position, q, v)
     acceleration = calc_acceleration_kinematics(model, position, velocity, v, vdot)
     A, B = calc_frame_pose(model, position, frame_A), calc_frame_pose(model, position, frame_B)
-    p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, as_points("p_BoBp_B", p_BoBp_B, model.dtype))
+    p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, as_point("p_BoBp_B", p_BoBp_B, model.dtype))
     p_MAp_W = A.p_MF_W + calc_offset(model, position, A, B.mobod, p_MBp_W)
     V_WBp = calc_point_velocity(velocity, B.mobod, p_MBp_W)
     V_WAp = calc_point_velocity(velocity, A.mobod, p_MAp_W)
@@ -142,4 +142,12 @@ def as_points(name: str, points: Any, dtype: Any) -> Float[Array, "... 3"]:
         raise ModelError(f"{name} must be a point or points of 3 coordinates in m, got {points!r}.") from None
     if array.shape[-1:] != (3,):
         raise ModelError(f"{name} must be a point or points of 3 coordinates in m, got shape {array.shape}.")
+    return array
+
+
+def as_point(name: str, point: Any, dtype: Any) -> Vector3:
+    """One point of three coordinates, in m; anything else is a `ModelError`."""
+    array = as_points(name, point, dtype)
+    if array.ndim != 1:
+        raise ModelError(f"{name} must be one point (3,) in m, got shape {array.shape}; take jax.vmap for several.")
     return array

@@ -1,5 +1,6 @@
 """Jacobians of frame and point velocities with respect to v or q̇, and bias accelerations dJ/dt v."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import jax
@@ -14,7 +15,7 @@ from mbjax.spatial import component_algebra as ca
 from mbjax.topology import sum_directions
 
 from .coordinate_maps import qdot_to_velocity_matrix
-from .frames import FrameLike, as_points, calc_frame_pose, calc_offset, calc_relative_motion, express_in
+from .frames import FrameLike, as_point, as_points, calc_frame_pose, calc_offset, calc_relative_motion, express_in
 from .position_kinematics import calc_position_kinematics
 from .tree_poses import PositionKinematics
 
@@ -34,7 +35,7 @@ def jacobian_spatial_velocity(
     """J with V_ABp_E = J v (or J qdot), the velocity of frame B at its point Bp, measured in A, expressed in E."""
     position = calc_position_kinematics(model, q)
     A, B = calc_frame_pose(model, position, frame_A), calc_frame_pose(model, position, frame_B)
-    p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, as_points("p_BoBp_B", p_BoBp_B, model.dtype))
+    p_MBp_W = B.p_MF_W + ca.matvec(B.R_WF, as_point("p_BoBp_B", p_BoBp_B, model.dtype))
     p_MAp_W = A.p_MF_W + calc_offset(model, position, A, B.mobod, p_MBp_W)
     J_W = calc_point_jacobian(model, position, B.mobod, p_MBp_W) - calc_point_jacobian(
         model, position, A.mobod, p_MAp_W
@@ -66,13 +67,13 @@ def jacobian_translational_velocity(
     frame_E: FrameLike,
     wrt: WithRespectTo = "v",
 ) -> Float[Array, "*k 3 n"]:
-    """J with v_ABi_E = J v (or J qdot), the velocity in A, expressed in E, of one point (3,) of B or of (k, 3)."""
+    """J with v_ABi_E = J v (or J qdot), the velocity in A, expressed in E, of a point (3,) of B or of many (..., 3)."""
     points = as_points("p_BoBi_B", p_BoBi_B, model.dtype)
 
     def jacobian(p: Vector3) -> Array:
         return jacobian_spatial_velocity(model, q, frame_B, p, frame_A, frame_E, wrt)[3:]
 
-    return jacobian(points) if points.ndim == 1 else jax.vmap(jacobian)(points)
+    return for_each_point(jacobian, points)
 
 
 @compiled_outside_jit
@@ -112,13 +113,20 @@ def bias_translational_acceleration(
     frame_A: FrameLike,
     frame_E: FrameLike,
 ) -> Float[Array, "*k 3"]:
-    """Bias a_ABi_E at vdot = 0, in m/s², of one point (3,) of B or of (k, 3)."""
+    """Bias a_ABi_E at vdot = 0, in m/s², of one point (3,) of B or of many, (..., 3)."""
     points = as_points("p_BoBi_B", p_BoBi_B, model.dtype)
 
     def bias(p: Vector3) -> Array:
         return bias_spatial_acceleration(model, q, v, frame_B, p, frame_A, frame_E)[3:]
 
-    return bias(points) if points.ndim == 1 else jax.vmap(bias)(points)
+    return for_each_point(bias, points)
+
+
+def for_each_point(function: Callable[[Vector3], Array], points: Float[Array, "*k 3"]) -> Float[Array, "..."]:
+    """The function of one point (3,), or of each point on the leading axes."""
+    for _ in points.shape[:-1]:
+        function = jax.vmap(function)
+    return function(points)
 
 
 def calc_point_jacobian(

@@ -36,6 +36,15 @@ def as_rigid_transform(what: str, X: Any) -> RigidTransform:
     return RigidTransform(rotation, translation)
 
 
+def require_last_row(what: str, row: np.ndarray) -> None:
+    """Raises `ModelError` where the last row of a 4x4 pose is not [0, 0, 0, 1], as that of a transposed one."""
+    if not np.allclose(row, [0.0, 0.0, 0.0, 1.0], rtol=0.0, atol=1e-6):
+        raise ModelError(
+            f"{what}: the last row of a 4x4 pose is [0, 0, 0, 1], with the translation in the last column; got "
+            f"{row}. A matrix for row vectors, with the translation in the last row, is to be transposed."
+        )
+
+
 def as_traced_pose(what: str, X: Any, dtype: DTypeLike | None = None) -> RigidTransform:
     """A pose in JAX numbers, which may be traced: its shapes are checked, its values are not."""
     return RigidTransform(*split_pose(what, X, lambda part: jnp.asarray(part, dtype)))
@@ -43,6 +52,7 @@ def as_traced_pose(what: str, X: Any, dtype: DTypeLike | None = None) -> RigidTr
 
 def split_pose(what: str, X: Any, as_array: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Rotation (3, 3) and translation (3,) of a pose in any accepted form."""
+    last_row = None
     try:
         if isinstance(X, RigidTransform):
             rotation, translation = as_array(X.rotation), as_array(X.translation)
@@ -53,8 +63,11 @@ def split_pose(what: str, X: Any, as_array: Callable[[Any], Any]) -> tuple[Any, 
             rotation, translation = as_array(np.eye(3)), array
             if array.shape == (4, 4):
                 rotation, translation = array[:3, :3], array[:3, 3]
+                last_row = array[3]
     except (TypeError, ValueError):
         raise ModelError(f"{what} must be {ACCEPTED}; got {describe_pose(X)}.") from None
+    if last_row is not None and is_known(last_row):
+        require_last_row(what, np.asarray(last_row, dtype=float))
     if rotation.shape != (3, 3) or translation.shape != (3,):
         raise ModelError(f"{what} must be {ACCEPTED}; got {describe_pose(X)}.")
     return rotation, translation

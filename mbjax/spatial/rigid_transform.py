@@ -8,8 +8,11 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from .checked_arrays import as_batch_of
 from .rotation import rpy_to_matrix
 from .small_matrices import small_matmul, small_matvec
+
+OF_QUATERNION = " A quaternion becomes a rotation matrix by mbjax.spatial.quaternion_to_matrix."
 
 
 class RigidTransform(eqx.Module):
@@ -34,23 +37,26 @@ class RigidTransform(eqx.Module):
     @classmethod
     def from_translation(cls, p_AoBo_A: Float[Array, "*batch 3"]) -> "RigidTransform":
         """Pose of parallel frames, with B's origin at p_AoBo_A in m."""
-        eye = jnp.eye(3, dtype=p_AoBo_A.dtype)
-        return cls(jnp.broadcast_to(eye, (*p_AoBo_A.shape, 3)), p_AoBo_A)
+        p = as_batch_of("from_translation: p_AoBo_A", p_AoBo_A, 3)
+        return cls(jnp.broadcast_to(jnp.eye(3, dtype=p.dtype), (*p.shape, 3)), p)
 
     @classmethod
     def from_rotation(cls, R_AB: Float[Array, "*batch 3 3"]) -> "RigidTransform":
         """Pose of frames with a shared origin, turned by R_AB."""
-        return cls(R_AB, jnp.zeros(R_AB.shape[:-1], dtype=R_AB.dtype))
+        R = as_batch_of("from_rotation: R_AB", R_AB, 3, 3, hint=OF_QUATERNION)
+        return cls(R, jnp.zeros(R.shape[:-1], dtype=R.dtype))
 
     @classmethod
     def from_rpy_xyz(cls, rpy: Float[Array, "*batch 3"], p_AoBo_A: Float[Array, "*batch 3"]) -> "RigidTransform":
         """Pose with R_AB = Rz(yaw) Ry(pitch) Rx(roll), as a URDF `origin` element; angles in rad, lengths in m."""
-        return cls(rpy_to_matrix(rpy), p_AoBo_A)
+        angles = as_batch_of("from_rpy_xyz: rpy", rpy, 3, hint=OF_QUATERNION)
+        return cls(rpy_to_matrix(angles), as_batch_of("from_rpy_xyz: p_AoBo_A", p_AoBo_A, 3))
 
     @classmethod
     def from_matrix4(cls, X_AB: Float[Array, "*batch 4 4"]) -> "RigidTransform":
         """Pose of a homogeneous matrix, of which the upper three rows are read."""
-        return cls(X_AB[..., :3, :3], X_AB[..., :3, 3])
+        X = as_batch_of("from_matrix4: X_AB", X_AB, 4, 4)
+        return cls(X[..., :3, :3], X[..., :3, 3])
 
     def as_matrix4(self) -> Float[Array, "*batch 4 4"]:
         """Homogeneous matrix [[R_AB, p_AoBo_A], [0, 1]]."""

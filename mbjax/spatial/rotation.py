@@ -7,6 +7,7 @@ Quaternion functions live in `quaternion.py` and are re-exported here.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .checked_arrays import as_batch_of
 from .quaternion import matrix_to_quaternion as matrix_to_quaternion
 from .quaternion import quaternion_conjugate as quaternion_conjugate
 from .quaternion import quaternion_exp as quaternion_exp
@@ -66,6 +67,8 @@ def axis_angle_to_matrix(axis: Float[Array, "... 3"], angle: Float[Array, "..."]
     Smooth in the angle everywhere. A zero axis has no direction and gives the identity; builders
     refuse it.
     """
+    axis = as_batch_of("axis_angle_to_matrix: axis", axis, 3)
+    angle = angle if hasattr(angle, "ndim") else jnp.asarray(angle, axis.dtype)
     axis, angle = align_leading_axes(axis, angle, 1, 0)
     n = safe_normalize(axis)
     return rodrigues(n, jnp.sin(angle), 1.0 - jnp.cos(angle))

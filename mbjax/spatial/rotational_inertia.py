@@ -1,6 +1,5 @@
 """RotationalInertia (kg m^2), and the base class that it shares with UnitInertia (m^2)."""
 
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -10,6 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Bool, Float
 
+from .checked_arrays import VectorLike, as_float_arrays, require_shape
 from .inertia_kernels import (
     point_mass_unit_inertia,
     re_express_rotational_inertia,
@@ -19,24 +19,7 @@ from .inertia_kernels import (
 from .inertia_validity import concrete_array, principal_moments, rotational_inertia_report
 from .small_matrices import small_matvec
 
-VectorLike = ArrayLike | Sequence[ArrayLike]
 InertiaT = TypeVar("InertiaT", bound="AbstractInertia")
-
-
-def as_float_arrays(*values: VectorLike) -> list[Array]:
-    """Converts `values` to arrays of one floating dtype, that of the JAX arrays among them.
-
-    NumPy arrays, Python numbers and lists follow the JAX arrays. Without any of those, the dtype is
-    what JAX makes of the NumPy arrays, or else its default float.
-    """
-    parts = [list(v) if isinstance(v, list | tuple) else [v] for v in values]
-    leaves = [leaf for part in parts for leaf in part]
-    jax_leaves = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
-    dtype = jnp.result_type(float, *(jax_leaves or leaves))
-    known = [not any(isinstance(leaf, jax.Array) for leaf in part) for part in parts]
-    # what is known NumPy converts: JAX would compile a program for it
-    converted = [np.asarray(v).astype(dtype) if is_known else v for v, is_known in zip(values, known, strict=True)]
-    return [jnp.asarray(value, dtype=dtype) for value in converted]
 
 
 def moments_and_products(*entries: ArrayLike) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
@@ -66,13 +49,15 @@ class AbstractInertia(eqx.Module):
     def from_moments_products(cls: type[InertiaT], moments_products: VectorLike) -> InertiaT:
         """Inertia of the six numbers [Ixx, Iyy, Izz, Ixy, Ixz, Iyz]."""
         (entries,) = as_float_arrays(moments_products)
+        require_shape("from_moments_products: the moments and products", entries, 6)
         xx, yy, zz, xy, xz, yz = (entries[i] for i in range(6))
         return cls(xx, yy, zz, xy, xz, yz)  # pyright: ignore[reportCallIssue]
 
     @classmethod
     def from_matrix(cls: type[InertiaT], matrix: Float[ArrayLike, "3 3"]) -> InertiaT:
         """Inertia of a symmetric matrix, of which the upper triangle is read."""
-        return cls.from_moments_products(rotational_inertia_from_matrix(jnp.asarray(matrix)))
+        entries = require_shape("from_matrix: the matrix", jnp.asarray(matrix), 3, 3)
+        return cls.from_moments_products(rotational_inertia_from_matrix(entries))
 
     @classmethod
     def triaxially_symmetric(cls: type[InertiaT], moment: ArrayLike) -> InertiaT:

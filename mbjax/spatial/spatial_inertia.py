@@ -7,6 +7,7 @@ import numpy as np
 from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Bool, Float
 
+from .checked_arrays import VectorLike, as_float_arrays, require_shape
 from .inertia_kernels import (
     re_express_rotational_inertia,
     shift_unit_inertia,
@@ -14,7 +15,7 @@ from .inertia_kernels import (
     spatial_inertia_times_vector,
 )
 from .inertia_validity import concrete_array, spatial_inertia_report
-from .rotational_inertia import RotationalInertia, VectorLike, as_float_arrays
+from .rotational_inertia import RotationalInertia
 from .safe_math import safe_divide, safe_normalize
 from .small_matrices import cross3, small_matvec
 from .unit_inertia import UnitInertia
@@ -140,7 +141,7 @@ class SpatialInertia(eqx.Module):
 
     def shift(self, p_PQ_E: Float[Array, "3"]) -> "SpatialInertia":
         """Shifts the inertia from point P to point Q (parallel axis theorem)."""
-        p_QScm_E = self.com - p_PQ_E
+        p_QScm_E = self.com - require_shape("shift: p_PQ_E", jnp.asarray(p_PQ_E, self.com.dtype), 3)
         six = shift_unit_inertia(self.unit_inertia.moments_products(), self.com, p_QScm_E)
         return SpatialInertia(self.mass, p_QScm_E, UnitInertia.from_moments_products(six), True)
 

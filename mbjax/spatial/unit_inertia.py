@@ -2,16 +2,17 @@
 
 from typing import Any
 
+import jax.core
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from .checked_arrays import VectorLike, as_float_arrays, require_shape
 from .inertia_kernels import point_mass_unit_inertia
 from .rotational_inertia import (
     AbstractInertia,
     RotationalInertia,
-    VectorLike,
-    as_float_arrays,
     moments_and_products,
 )
 from .safe_math import safe_divide, safe_normalize
@@ -57,18 +58,22 @@ class UnitInertia(AbstractInertia):
 
     def shift_from_center_of_mass(self, p_ScmQ_E: Float[Array, "3"]) -> "UnitInertia":
         """Shifts this central unit inertia G_SScm_E to a point Q: G_SQ_E."""
-        six = self.moments_products() + point_mass_unit_inertia(p_ScmQ_E)
+        six = self.moments_products() + point_mass_unit_inertia(self._offset("p_ScmQ_E", p_ScmQ_E))
         return UnitInertia.from_moments_products(six)
 
     def shift_to_center_of_mass(self, p_QScm_E: Float[Array, "3"]) -> "UnitInertia":
         """Shifts this unit inertia G_SQ_E to the centre of mass: G_SScm_E."""
-        six = self.moments_products() - point_mass_unit_inertia(p_QScm_E)
+        six = self.moments_products() - point_mass_unit_inertia(self._offset("p_QScm_E", p_QScm_E))
         return UnitInertia.from_moments_products(six)
+
+    def _offset(self, what: str, offset: VectorLike) -> Float[Array, "3"]:
+        return require_shape(what, jnp.asarray(offset, self.moments.dtype), 3)
 
     @staticmethod
     def point_mass(p_FQ: VectorLike) -> "UnitInertia":
         """Particle at Q, about the origin of F."""
         (p,) = as_float_arrays(p_FQ)
+        require_shape("point_mass: p_FQ", p, 3)
         return UnitInertia.from_moments_products(point_mass_unit_inertia(p))
 
     @staticmethod
@@ -108,6 +113,9 @@ class UnitInertia(AbstractInertia):
     ) -> "UnitInertia":
         """Unit inertia G = J 1 + (K - J) n n^T: K about the axis n, J about any line across it."""
         K, J, axis = as_float_arrays(moment_parallel, moment_perpendicular, unit_vector)
+        require_shape("unit_vector", axis, 3)
+        if not isinstance(axis, jax.core.Tracer) and not np.any(axis):
+            raise ValueError("unit_vector has no length, so it gives no direction; take a vector along the axis.")
         n = safe_normalize(axis)
         x, y, z = n[0], n[1], n[2]
         difference = K - J

@@ -65,6 +65,14 @@ MISUSES = {
         lambda m, q: mbjax.points_positions(m, q, "b0", jnp.ones(2), "world"),
         r"p_BQi must be a point or points of 3 coordinates in m, got shape \(2,\)",
     ),
+    "points where one is meant": (
+        lambda m, q: mbjax.jacobian_spatial_velocity(m, q, "b0", jnp.ones((3, 3)), "world", "world"),
+        r"p_BoBp_B must be one point \(3,\) in m, got shape \(3, 3\)",
+    ),
+    "points for one bias": (
+        lambda m, q: mbjax.bias_spatial_acceleration(m, q, q[1:], "b0", jnp.ones((2, 3)), "world", "world"),
+        r"p_BoBp_B must be one point \(3,\) in m",
+    ),
     "names as a list": (lambda m, q: mbjax.mass(m, ["b0"]), r"by name or index, got \['b0'\]"),
     "short list as q": (lambda m, q: mbjax.mass_matrix(m, [0.0] * 5), r"q has shape \(5,\), the model needs \(9,\)"),
     "ragged list as q": (
@@ -228,3 +236,11 @@ def test_another_argument_in_the_models_place_is_named(model: mbjax.MultibodyMod
         needed = [x for x in inspect.signature(function).parameters.values() if x.default is x.empty]
         with pytest.raises(mbjax.ModelError, match=r"[mM]odel|State|joints=|trajectory"):
             function(*[1.0, model, *[1.0] * len(needed)][: len(needed)])
+
+
+def test_jacobians_of_points_on_any_leading_axes(model: mbjax.MultibodyModel) -> None:
+    q, points = mbjax.default_positions(model), jnp.arange(12.0).reshape(2, 2, 3)
+    found = mbjax.jacobian_translational_velocity(model, q, "b1", points, "world", "world")
+    for i in range(2):
+        one = mbjax.jacobian_spatial_velocity(model, q, "b1", points[i, 1], "world", "world")[3:]
+        np.testing.assert_allclose(found[i, 1], one, atol=1e-13)

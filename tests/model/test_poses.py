@@ -146,3 +146,10 @@ def test_pairs_are_differentiated_and_batched() -> None:
     check_gradients(lambda w, p: placed(w, p).rotation @ placed(w, p).translation, jnp.array([0.3, 0.2, -0.4]), P)
     many = jax.vmap(placed, (None, 0))(jnp.zeros(3), jnp.stack([P, 2 * P]))
     np.testing.assert_allclose(many.translation, [P, 2 * P])
+
+
+@pytest.mark.parametrize("place", ["set_frame_pose", "add_frame", "WeldConstraint"])
+def test_a_matrix_for_row_vectors_is_refused(place: str) -> None:
+    """Its translation is in the last row, which would be lost."""
+    with pytest.raises(mbjax.ModelError, match=r"last row of a 4x4 pose is \[0, 0, 0, 1\].*transposed"):
+        PLACES[place](MATRIX.T)

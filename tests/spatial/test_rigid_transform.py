@@ -7,7 +7,7 @@ import pytest
 from pydrake.math import RigidTransform as DrakeTransform
 from pydrake.math import RollPitchYaw
 
-from mbjax.spatial import RigidTransform, rotation_exp
+from mbjax.spatial import RigidTransform, axis_angle_to_matrix, rotation_exp
 
 RNG = np.random.default_rng(21)
 RPY, XYZ = RNG.uniform(-1.5, 1.5, (2, 5, 3)), RNG.normal(size=(2, 5, 3))
@@ -84,3 +84,27 @@ def test_float32_vmap_and_gradient():
     expected = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(6)]
     np.testing.assert_allclose(forward, reverse, atol=1e-13)
     np.testing.assert_allclose(forward, np.stack(expected, -1), atol=1e-8)
+
+
+def test_poses_are_made_of_lists_too():
+    X = RigidTransform.from_rpy_xyz([0, 0, np.pi / 2], [1, 2, 3])
+    np.testing.assert_allclose(X @ [1.0, 0.0, 0.0], [1.0, 3.0, 3.0], atol=1e-14)
+    np.testing.assert_allclose(RigidTransform.from_matrix4(X.as_matrix4().tolist()).rotation, X.rotation)
+    np.testing.assert_allclose(RigidTransform.from_translation([0.0, 0.0, 1.0]).translation, [0, 0, 1])
+    np.testing.assert_allclose(axis_angle_to_matrix([0.0, 0.0, 2.0], np.pi / 2), X.rotation, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        (RigidTransform.from_rotation, ([1.0, 0.0, 0.0, 0.0],), r"R_AB must have shape .*A quaternion becomes"),
+        (RigidTransform.from_rpy_xyz, ([1.0, 0.0, 0.0, 0.0], [0.0] * 3), r"rpy must have shape .*A quaternion becomes"),
+        (RigidTransform.from_rpy_xyz, ([0.0] * 3, [1.0]), r"p_AoBo_A must have shape \(\.\.\., 3\), got \(1,\)"),
+        (RigidTransform.from_translation, (1.0,), r"must have shape \(\.\.\., 3\), got \(\)"),
+        (RigidTransform.from_matrix4, (np.eye(3),), r"must have shape \(\.\.\., 4, 4\)"),
+        (axis_angle_to_matrix, ([1.0, 0.0], 0.3), "axis must have shape"),
+    ],
+)
+def test_numbers_of_another_shape_are_refused(make, given, message):
+    with pytest.raises(ValueError, match=message):
+        make(*given)

@@ -338,3 +338,26 @@ def test_text():
     text = str(body()[0])
     assert "mass: 2.3 kg" in text
     assert "kg m^2" in text
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RotationalInertia.from_moments_products([1.0, 2.0, 3.0]), r"shape \(6,\), got \(3,\)"),
+        (lambda: RotationalInertia.from_matrix(jnp.eye(6)), r"shape \(3, 3\), got \(6, 6\)"),
+        (lambda: UnitInertia.point_mass([1.0, 2.0]), r"p_FQ must have shape \(3,\)"),
+        (lambda: UnitInertia.solid_cube(1.0).shift_from_center_of_mass(jnp.ones(1)), r"p_ScmQ_E must have shape"),
+        (lambda: SpatialInertia.solid_cube_with_mass(1.0, 1.0).shift(jnp.ones(1)), r"p_PQ_E must have shape"),
+        (lambda: UnitInertia.thin_rod(1.0, [1.0]), r"unit_vector must have shape"),
+        (lambda: SpatialInertia.solid_cylinder_with_mass(1.0, 0.1, 1.0, [0.0, 0.0, 0.0]), "unit_vector has no length"),
+    ],
+)
+def test_numbers_of_another_shape_are_refused(make, message):
+    """JAX would read the last entry where there is none."""
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_offsets_may_be_lists():
+    moved = SpatialInertia.solid_cube_with_mass(2.0, 0.3).shift([0.1, 0.2, 0.3])
+    np.testing.assert_allclose(moved.com, [-0.1, -0.2, -0.3])
