@@ -95,8 +95,9 @@ def factor_branches(
 ) -> tuple[BranchFactor, Float[Array, "n r *w"]]:
     """Factors A, and computes L⁻ᵀ B on the way.
 
-    A node whose pivot is `smallest` or less is left out, as if its row and column were not there. Pivots are raised to
-    `least` where rounding has made them less.
+    A node whose pivot is `smallest` or less is left out, as if its row and column were not there. `smallest` says how
+    far rounding may have moved a diagonal entry; where a row is taken from others by large multiples, as after a small
+    pivot, its own grows as their rounding does. Pivots are raised to `least` where rounding has made them less.
     """
     return factor_branch_rows(parents, branch_rows(parents, A), B, smallest, least)
 
@@ -139,30 +140,34 @@ def eliminate_nodes(
     if len(parents) == first:
         return BranchFactor(rows[first:], jnp.zeros((0, *worlds), rows.dtype)), B[first:], nothing
 
-    def eliminate(row: Array, y: Array, x: tuple) -> tuple:
+    def eliminate(row: Array, y: Array, growth: Array | None, x: tuple) -> tuple:
         own, inboard, own_row, b, smallest, least = x
         row, y = row + own_row, y + b
+        smallest = smallest if growth is None else smallest + growth
         pivot = sum_over_first(jnp.where(own, row, 0.0))
         pivot = pivot if least is None else jnp.maximum(pivot, least)
         one_over_D = 1.0 / pivot if smallest is None else jnp.where(pivot <= smallest, 0.0, 1.0 / pivot)
         row = jnp.where(inboard, row, 0.0)
-        return row, inboard, (row * one_over_D, one_over_D, y)
+        return row, inboard, smallest, (row * one_over_D, one_over_D, y)
 
-    def step(waiting: tuple[Array, Array], x: tuple) -> tuple:
+    def step(waiting: tuple[Array, Array, Array | None], x: tuple) -> tuple:
         depth, x = x
-        collected = (lax.dynamic_index_in_dim(w, depth, keepdims=False) for w in waiting)
+        collected = (None if w is None else lax.dynamic_index_in_dim(w, depth, keepdims=False) for w in waiting)
         # `waiting` is changed in place, outside `apart`: what that returns would be copied
-        row, inboard, (line, one_over_D, y) = apart(depth, worlds, eliminate, *collected, x)
-        left, left_b = (jnp.where(inboard[:, None], w, 0.0) for w in waiting)
-        return (left - line[:, None] * row[None], left_b - line[:, None] * y[None]), (line, one_over_D, y)
+        row, inboard, moved, (line, one_over_D, y) = apart(depth, worlds, eliminate, *collected, x)
+        *left, growth = waiting
+        left, left_b = (jnp.where(inboard[:, None], w, 0.0) for w in left)
+        growth = None if growth is None else jnp.where(inboard, growth, 0.0) + line * line * moved
+        return (left - line[:, None] * row[None], left_b - line[:, None] * y[None], growth), (line, one_over_D, y)
 
     depth, _, inboard = paths(parents)
     b, row = (jnp.broadcast_to(x, (*x.shape[:2], *worlds)) for x in (B, rows))
     smallest, least = (None if x is None else jnp.broadcast_to(x, (len(x), *worlds)) for x in (smallest, least))
     masks = as_masks(own_places(parents), worlds), as_masks(inboard, worlds)
     xs = jax.tree.map(lambda x: x[first:], (jnp.asarray(depth), (*masks, row, b, smallest, least)))
-    waiting, (L, one_over_D, Y) = scan(step, nothing, xs, reverse=True)
-    return BranchFactor(L, one_over_D), Y, waiting
+    growth = None if smallest is None else jnp.zeros((size, *worlds), rows.dtype)
+    (left, left_b, _), (L, one_over_D, Y) = scan(step, (*nothing, growth), xs, reverse=True)
+    return BranchFactor(L, one_over_D), Y, (left, left_b)
 
 
 def solve_inward(parents: Parents, factor: BranchFactor, b: Float[Array, "n *w"]) -> Float[Array, "n *w"]:

@@ -63,6 +63,21 @@ def of_semidefinite(S, b):
     return factor.kept, solve_semidefinite(factor, b)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_after_a_small_pivot_are_counted_right(dtype: type) -> None:
+    """A row nearly along another leaves rounding, by its large multiplier, in those that follow from both."""
+    rng = np.random.default_rng(3)
+    small = 10.0 ** rng.uniform(np.log10(np.finfo(dtype).eps) / 2.0 + 1.7, -1.0, 200)
+    rows = []
+    for sine in small:
+        turn = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+        plane = np.array([[1.0, 2.0], [-0.6, 1.0], [0.0, 1.0], [1.0, sine], [1.0, 0.0]])
+        rows.append(plane @ turn[:2])
+    G = jnp.asarray(np.stack(rows, axis=-1), dtype)
+    kept, _ = of_semidefinite(jnp.einsum("ikw,jkw->ijw", G, G, precision="highest"), G[:, 0])
+    np.testing.assert_array_equal(kept.T, [[False, False, False, True, True]] * len(small))
+
+
 @pytest.mark.parametrize(("tree", "batched"), [*((tree, True) for tree in TREES), ("bush", False)])
 def test_solutions_along_a_tree(tree: str, batched: bool) -> None:
     rng, parents = np.random.default_rng(0), TREES[tree]
