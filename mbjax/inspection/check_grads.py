@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Bool, Float, Int
 
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
@@ -16,6 +17,7 @@ from mbjax.number_rules import is_known
 from .argument_names import names_and_use, only_model
 
 SMALLER = 4.0  # the second step of the differences is so many times smaller
+MOST_NAMED = 8  # outputs that are not finite are named so far
 KINK = 0.5  # of the gap between one-sided differences that must be left when the step gets smaller
 
 
@@ -25,30 +27,34 @@ class GradientCheck:
 
     `forward`, `reverse`, `differences`, and those from `below` and `above`, are arrays (m, n); a mode that fails is
     None, and `failures` says why. `tolerance` (m, n) is how far apart they may be, and `at_kink` (m, n) where one-sided
-    differences do not meet. `names` and `outputs` name the numbers of x and f(x). `worst` is the (row, column) that is
-    farthest outside of the tolerance.
+    differences do not meet. `names` and `outputs` name the numbers of x and f(x), which are `values` and `results`.
+    `worst` is the (row, column) that is farthest outside of the tolerance. An entry with anything that is not finite
+    disagrees.
     """
 
     names: tuple[str, ...]
     outputs: tuple[str, ...]
-    values: np.ndarray
-    forward: np.ndarray | None
-    reverse: np.ndarray | None
-    differences: np.ndarray
-    below: np.ndarray
-    above: np.ndarray
-    tolerance: np.ndarray
-    at_kink: np.ndarray
+    values: Float[np.ndarray, " n"]
+    results: Float[np.ndarray, " m"]
+    forward: Float[np.ndarray, "m n"] | None
+    reverse: Float[np.ndarray, "m n"] | None
+    differences: Float[np.ndarray, "m n"]
+    below: Float[np.ndarray, "m n"]
+    above: Float[np.ndarray, "m n"]
+    tolerance: Float[np.ndarray, "m n"]
+    at_kink: Bool[np.ndarray, "m n"]
     failures: dict[str, str]
     left_out: int
 
     @property
-    def disagreement(self) -> np.ndarray:
-        """How far forward or reverse mode is from finite differences, in tolerances, (m, n)."""
-        apart = [np.abs(each - self.differences) for each in (self.forward, self.reverse) if each is not None]
-        apart += [np.abs(self.forward - self.reverse)] if self.forward is not None and self.reverse is not None else []
-        largest = np.max(apart, axis=0) if apart else np.zeros_like(self.differences)
-        return np.where(np.isfinite(largest), largest, np.inf) / self.tolerance
+    def disagreement(self) -> Float[np.ndarray, "m n"]:
+        """How far forward or reverse mode is from finite differences, in tolerances; inf where that is not finite."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            apart = [np.abs(each - self.differences) for each in (self.forward, self.reverse) if each is not None]
+            if self.forward is not None and self.reverse is not None:
+                apart.append(np.abs(self.forward - self.reverse))
+            ratio = (np.max(apart, axis=0) if apart else np.full_like(self.differences, np.inf)) / self.tolerance
+        return np.where(np.isfinite(ratio), ratio, np.inf)
 
     @property
     def worst(self) -> tuple[int, int]:
@@ -66,12 +72,16 @@ class GradientCheck:
         lines = [f"{mode} mode fails: {why}" for mode, why in self.failures.items()]
         if not self.differences.size:
             return "\n".join([*lines, "there is nothing to differentiate"])
+        if len(self.failures) == 2:
+            return "\n".join([*lines, "there is no derivative to compare with finite differences"])
         bad = self.disagreement > 1.0
         count = f"{int(bad.sum())} of {bad.size} entries disagree" if bad.any() else f"all {bad.size} entries agree"
+        count += f" in {'reverse' if 'forward' in self.failures else 'forward'} mode" if self.failures else ""
         left = f"; {self.left_out} were left out" if self.left_out else ""
         row, k = self.worst
         of = f"{self.outputs[row]} by " if len(self.outputs) > 1 else ""
-        lines += [f"{count}{left}", f"worst: {of}{self.names[k]} = {self.values[k]:.6g}"]
+        lines += [f"{count}{left}", *self._lines_of_bad_results()]
+        lines.append(f"worst: {of}{self.names[k]} = {self.values[k]:.6g}")
         for mode in ("forward", "reverse"):
             found = getattr(self, mode)
             lines += [f"  {mode + ' mode':19} {found[row, k]:+.9e}"] if found is not None else []
@@ -82,11 +92,22 @@ class GradientCheck:
                 "  x is at a kink here: the differences from below and from above do not meet, so there is no one",
                 "  derivative. Move x a little, or expect that of one side.",
             ]
-        elif bad[row, k]:
+        elif np.isfinite(self.results[row]) and not np.isfinite(self.differences[row, k]):
+            lines.append("  The function is not finite next to x, so that there are no differences.")
+        elif bad[row, k] and np.isfinite(self.differences[row, k]):
             lines.append("  x is not at a kink here: differences from below and above meet.")
         others = int(self.at_kink.sum()) - int(self.at_kink[row, k])
         lines += [f"{others} other entries are at a kink"] if others else []
         return "\n".join(lines)
+
+    def _lines_of_bad_results(self) -> list[str]:
+        """A line that names the outputs that are not finite at x, if any."""
+        bad = np.flatnonzero(~np.isfinite(self.results))
+        if not len(bad):
+            return []
+        named = [f"{self.outputs[k]} is {self.results[k]}" for k in bad[:MOST_NAMED]]
+        more = f", and {len(bad) - MOST_NAMED} more are not finite" if len(bad) > MOST_NAMED else ""
+        return [f"not finite at x: {', '.join(named)}{more}; no derivative of these can agree"]
 
 
 def check_grads(
@@ -129,7 +150,7 @@ def check_grads(
         except Exception as error:  # whatever a mode raises is what the caller wants to know
             failures[mode] = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
     check = GradientCheck(
-        tuple(names[k] for k in chosen), tuple(outputs), np.asarray(flat)[chosen],
+        tuple(names[k] for k in chosen), tuple(outputs), np.asarray(flat)[chosen], value,
         found.get("forward"), found.get("reverse"), *finite_differences(of_flat, flat, value, chosen),
         failures, int(use.sum()) - len(chosen),
     )  # fmt: skip
@@ -160,9 +181,15 @@ def reverse_columns(of_flat: Callable, flat: Any, chosen: np.ndarray) -> Any:
 
 
 def finite_differences(
-    of_flat: Callable, flat: Any, value: np.ndarray, chosen: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Differences (m, n): central, from below, from above; tolerances; and where one-sided ones do not meet."""
+    of_flat: Callable, flat: Any, value: Float[np.ndarray, " m"], chosen: Int[np.ndarray, " n"]
+) -> tuple[
+    Float[np.ndarray, "m n"],
+    Float[np.ndarray, "m n"],
+    Float[np.ndarray, "m n"],
+    Float[np.ndarray, "m n"],
+    Bool[np.ndarray, "m n"],
+]:
+    """Differences: central, from below, from above; tolerances; and where one-sided ones do not meet."""
     epsilon = float(jnp.finfo(flat.dtype).eps)
     at = np.asarray(flat, np.float64)[chosen]
     small = epsilon ** (1.0 / 3.0) * np.maximum(np.abs(at), 1e-2)
@@ -178,13 +205,15 @@ def finite_differences(
     values, steps = jax.jit(lambda: jax.lax.map(moved, (where, jnp.asarray(shifts, flat.dtype))))()
     values = np.asarray(values, np.float64).reshape(4, count, -1)
     steps = np.asarray(steps, np.float64).reshape(4, count, 1)
-    far_above, far_below, above, below = (values - value) / steps
-    far, near = ((values[i] - values[i + 1]) / (steps[i] - steps[i + 1]) for i in (0, 2))
-    central = near + (near - far) / (SMALLER**2 - 1.0)
-    noise = 16.0 * epsilon * np.maximum(np.abs(value), 1e-3 * np.abs(value).max(initial=0.0)) / np.abs(steps[2])
-    gap, far_gap = np.abs(above - below), np.abs(far_above - far_below)
-    rounding = epsilon ** (1.0 / 3.0) * np.maximum(np.abs(above), np.abs(below))
-    at_kink = (gap > KINK * far_gap) & (gap > 4.0 * noise + 4.0 * rounding)
-    tolerance = noise + 4.0 * np.abs(near - far) / (SMALLER**2 - 1.0) * ~at_kink
-    tolerance += 10.0 * epsilon ** (1.0 / 3.0) * np.abs(central) + 1e-300
+    sizes = np.where(np.isfinite(value), np.abs(value), 0.0)
+    noise = 16.0 * epsilon * np.maximum(sizes, 1e-3 * sizes.max(initial=0.0)) / np.abs(steps[2])
+    with np.errstate(invalid="ignore", over="ignore"):  # outputs that are not finite; `disagreement` tells them
+        far_above, far_below, above, below = (values - value) / steps
+        far, near = ((values[i] - values[i + 1]) / (steps[i] - steps[i + 1]) for i in (0, 2))
+        central = near + (near - far) / (SMALLER**2 - 1.0)
+        gap, far_gap = np.abs(above - below), np.abs(far_above - far_below)
+        rounding = epsilon ** (1.0 / 3.0) * np.maximum(np.abs(above), np.abs(below))
+        at_kink = (gap > KINK * far_gap) & (gap > 4.0 * noise + 4.0 * rounding)
+        tolerance = noise + 4.0 * np.abs(near - far) / (SMALLER**2 - 1.0) * ~at_kink
+        tolerance += 10.0 * epsilon ** (1.0 / 3.0) * np.abs(central) + 1e-300
     return central.T, below.T, above.T, tolerance.T, at_kink.T

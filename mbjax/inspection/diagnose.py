@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from mbjax.dynamics import bias_term, mass_matrix
 from mbjax.errors import ModelError, ModelWarning
@@ -122,14 +123,28 @@ def stages(model: MultibodyModel, state: State, inputs: Inputs) -> Iterator[Stag
         yield Stage("next position of node", after.nodes.position, [str(k) for k in range(len(after.nodes.position))])
 
 
-def mass_matrix_stages(M: np.ndarray, velocities: Sequence[str]) -> Iterator[Stage]:
-    """Stages of the mass matrix: its entries and, if they are finite, whether it is positive definite."""
+def mass_matrix_stages(M: Float[np.ndarray, "nv nv"], velocities: Sequence[str]) -> Iterator[Stage]:
+    """Stages of the mass matrix: its entries and, if they are finite, whether it is positive definite.
+
+    Entries in kg and kg m² do not compare: the eigenvalues are those with each velocity in the unit in which its own
+    entry is 1.
+    """
     yield Stage("mass matrix in the row of velocity", M, velocities)
-    if M.size and np.isfinite(M).all():
-        values, vectors = np.linalg.eigh(M.astype(float))
-        if values[0] <= np.finfo(M.dtype).eps * np.abs(values).max():
-            worst = velocities[int(np.argmax(np.abs(vectors[:, 0])))]
-            yield Stage(f"mass matrix, whose smallest eigenvalue is {values[0]:.3g}, along velocity", [np.nan], [worst])
+    if not M.size or not np.isfinite(M).all():
+        return
+    diagonal = np.diag(M).astype(float)
+    least = int(np.argmin(diagonal))
+    if diagonal[least] <= 0.0:
+        what = f"mass matrix, whose diagonal entry is {diagonal[least]:.3g}, along velocity"
+        yield Stage(what, [np.nan], [velocities[least]])
+        return
+    scale = np.sqrt(diagonal)
+    values, vectors = np.linalg.eigh(M.astype(float) / scale[:, None] / scale)
+    if values[0] <= np.finfo(M.dtype).eps * len(M):
+        worst = velocities[int(np.argmax(np.abs(vectors[:, 0])))]
+        size = f"{values[0]:.3g}{' (0 but for rounding)' if values[0] > 0.0 else ''}"
+        what = f"mass matrix, whose smallest eigenvalue is {size} once scaled to a diagonal of 1,"
+        yield Stage(f"{what} along velocity", [np.nan], [worst])
 
 
 def first_bad(stage: Stage) -> Iterator[str]:

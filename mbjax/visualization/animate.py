@@ -13,6 +13,7 @@ from mbjax.errors import ModelError
 from mbjax.geometry.hydroelastic import ContactSurface
 from mbjax.kinematics import body_poses_in_world
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import POSITIVE_OR_INFINITE, checked_numbers
 from mbjax.simulation import State, default_state
 from mbjax.spatial import RigidTransform
 
@@ -68,15 +69,16 @@ def animate(
     at z = 0, a number draws one at that height in m, and `False` draws nothing. `collision_shapes` adds a button that
     shows collision shapes; None adds it if the model has contact. `color_by` colors deformable bodies by their
     "strain", the principal one that is largest in size, or by their von Mises "stress"; both are averages of the
-    elements around each node of the surface. Frames beyond `frames_per_second` are left out, and
-    more where a page of many worlds would exceed 5 MB. With `path` the page is also saved.
+    elements around each node of the surface. Frames beyond `frames_per_second` are left out (`inf`: none),
+    and more where a page of many worlds would exceed 5 MB. With `path` the page is also saved.
     """
-    call = "animate"
+    call = "show"
     require_model(call, model)
     if trajectory is None:
         trajectory = default_state(model)
     tracks = as_tracks(call, model, trajectory)
-    _check_options(call, ground, frames_per_second)
+    _check_options(call, ground, title)
+    frames_per_second = float(checked_numbers(call, "frames_per_second", frames_per_second, POSITIVE_OR_INFINITE))
     require_color(call, model, color_by)
     each_inputs = one_each(call, "inputs", inputs, trajectory, tracks)
     each_outputs = one_each(call, "outputs", outputs, trajectory, tracks)
@@ -145,7 +147,7 @@ def _motion(
     shown: list[ContactSurface] = []
     if contact_forces:
         given = given_contact_results(call, outputs, track, frames) if outputs is not None else None
-        results = given if outputs is not None else contact_results_of(model, track, inputs, frames)
+        results = given if outputs is not None else contact_results_of(call, model, track, inputs, frames)
         if results is not None:
             arrows["contact"] = contact_arrows(model, results)
             shown += [contact.surface for contact in results.surfaces]
@@ -155,7 +157,7 @@ def _motion(
             shown += soft_contact_surfaces(model, states)
     patches = contact_patches(shown) if shown else None
     if inputs is not None:
-        forces, torques = applied_arrows(model, track, inputs, frames)
+        forces, torques = applied_arrows(call, model, track, inputs, frames)
         found = {"applied_force": forces, "applied_torque": torques}
         arrows |= {kind: each for kind, each in found.items() if np.any(each.vectors)}
     return RecordedMotion(
@@ -167,13 +169,13 @@ def _poses_and_mass_center(model: MultibodyModel, state: State) -> tuple[RigidTr
     return body_poses_in_world(model, state.q), center_of_mass_position_in_world(model, state.q)
 
 
-def _check_options(call: str, ground: bool | float | str, frames_per_second: float) -> None:
+def _check_options(call: str, ground: Any, title: Any) -> None:
     if (isinstance(ground, str) and ground != "auto") or not isinstance(ground, (str, bool, int, float)):
         raise ModelError(f'{call}: ground must be "auto", True, False or a height in m, got {ground!r}.')
     if not isinstance(ground, str) and not np.isfinite(ground):
         raise ModelError(f"{call}: ground must be a finite height in m, got {ground!r}.")
-    if not frames_per_second > 0.0:
-        raise ModelError(f"{call}: frames_per_second must be above 0, got {frames_per_second!r}.")
+    if title is not None and not isinstance(title, str):
+        raise ModelError(f"{call}: title must be text, got {title!r}.")
 
 
 def _title(model: MultibodyModel) -> str:

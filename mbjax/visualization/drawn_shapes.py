@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from mbjax.geometry import Box, Convex, Geometry, HalfSpace, Mesh, Shape
-from mbjax.model import CollisionGeometryRecord, MultibodyModel
+from mbjax.model import CollisionGeometryRecord, CollisionParameters, GeometryParameters, MultibodyModel
 
 from .mesh_parts import in_own_colors
 
@@ -34,27 +34,30 @@ def drawn_shapes(model: MultibodyModel, collision_shapes: bool) -> DrawnShapes:
 
 
 def current_collision_geometries(model: MultibodyModel, body: int) -> list[Geometry]:
-    """Collision shapes of a body; those that may touch another have the numbers of `model.collision`."""
-    records = {g.name: (i, g) for i, g in enumerate(model.layout.contact.geometries) if g.body == body}
+    """Collision shapes of a body with the numbers of `model.collision`, or of its `others` if they touch nothing."""
+    contact, others = model.layout.contact, model.collision.others
+    parts = [(contact.geometries, model.collision)] + ([] if others is None else [(contact.others, others)])
+    places = {g.name: (numbers, k, g) for records, numbers in parts for k, g in enumerate(records) if g.body == body}
     return [
-        _with_numbers(model, geometry, *records[geometry.name]) if geometry.name in records else geometry
+        _with_numbers(geometry, *places[geometry.name]) if geometry.name in places else geometry
         for geometry in model.layout.collision[body]
     ]
 
 
-def _with_numbers(model: MultibodyModel, geometry: Geometry, index: int, record: CollisionGeometryRecord) -> Geometry:
+def _with_numbers(
+    geometry: Geometry, numbers: CollisionParameters | GeometryParameters, row: int, record: CollisionGeometryRecord
+) -> Geometry:
     from scipy.spatial.transform import Rotation
 
-    collision = model.collision
-    w, x, y, z = np.asarray(collision.quaternion[index], dtype=np.float64)
+    w, x, y, z = np.asarray(numbers.quaternion[row], dtype=np.float64)
     rotation = Rotation.from_quat([x, y, z, w]).as_matrix()
-    sizes = np.asarray(collision.size[record.sizes], dtype=np.float64).tolist()
-    vertices = np.asarray(collision.vertices[record.vertices], dtype=np.float64).tolist()
+    sizes = np.asarray(numbers.size[record.sizes], dtype=np.float64).tolist()
+    vertices = np.asarray(numbers.vertices[record.vertices], dtype=np.float64).tolist()
     return dataclasses.replace(
         geometry,
         shape=_resized(geometry.shape, sizes, vertices),
         rotation=tuple(map(tuple, rotation.tolist())),
-        translation=tuple(np.asarray(collision.translation[index], dtype=np.float64).tolist()),
+        translation=tuple(np.asarray(numbers.translation[row], dtype=np.float64).tolist()),
     )
 
 

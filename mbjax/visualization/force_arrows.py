@@ -31,11 +31,13 @@ class Arrows:
     names: tuple[str, ...]
 
 
-def contact_results_of(model: MultibodyModel, track: Track, inputs: Any, frames: np.ndarray) -> ContactResults | None:
+def contact_results_of(
+    call: str, model: MultibodyModel, track: Track, inputs: Any, frames: np.ndarray
+) -> ContactResults | None:
     """Contact results at these frames under these inputs, stacked; None in a model without contact."""
     if not model.layout.contact.pairs:
         return None
-    acting = inputs_at("contact forces", track, inputs, frames)
+    acting = inputs_at(call, track, inputs, frames)
     return of_states(_contact_results, model, track.at(frames), acting)
 
 
@@ -85,9 +87,11 @@ def contact_arrows(model: MultibodyModel, results: ContactResults) -> Arrows:
     return Arrows(np.concatenate(points, axis=1), force, tuple(names))
 
 
-def applied_arrows(model: MultibodyModel, track: Track, inputs: Any, frames: np.ndarray) -> tuple[Arrows, Arrows]:
+def applied_arrows(
+    call: str, model: MultibodyModel, track: Track, inputs: Any, frames: np.ndarray
+) -> tuple[Arrows, Arrows]:
     """Arrows of the forces and of the torques of `applied_spatial_forces`, at their points."""
-    acting = inputs_at("applied forces", track, inputs, frames)
+    acting = inputs_at(call, track, inputs, frames)
     applied = acting.applied_spatial_forces
     if applied is None:
         nothing = Arrows(np.zeros((len(frames), 0, 3)), np.zeros((len(frames), 0, 3)), ())

@@ -15,7 +15,7 @@ from mbjax.model import MultibodyModel
 from . import plot_panels as panels
 from .plots import LINES_PER_PANEL, PANEL_HEIGHT, new_figure
 from .series import Series, chosen_series, values_of
-from .tracks import Track, as_tracks, one_each
+from .tracks import Track, as_tracks, one_each, require_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,10 +52,11 @@ def plot(
     geometries. `*` stands for any letters, and `velocities:*knee*` selects from one group only. None plots everything,
     except contacts that never carry a force.
 
-    `trajectory`, `inputs` and `outputs` are as in `animate`. With several trajectories the first is solid and the
+    `trajectory`, `inputs` and `outputs` are as in `mbjax.show`. With several trajectories the first is solid and the
     others are dashed. With `path` the figure is also saved, in the format of its suffix.
     """
     call = "plot"
+    require_model(call, model)
     tracks = as_tracks(call, model, trajectory)
     if len(tracks) > len(STYLES):
         raise ModelError(f"{call}: {len(tracks)} trajectories; {len(STYLES)} at most can be told apart. Choose some.")

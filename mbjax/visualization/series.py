@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ import numpy as np
 from mbjax.dynamics import kinetic_energy, potential_energy
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
-from mbjax.model import JointInfo, MultibodyModel, near_matches
+from mbjax.model import JointInfo, MultibodyModel, matching_places, near_matches
 from mbjax.simulation import State, deformable_energies, deformable_momentum
 
 from .force_arrows import contact_results_of, given_contact_results
@@ -33,13 +32,6 @@ class Series:
     column: int
     keys: tuple[str, ...]
 
-    def matches(self, pattern: str) -> bool:
-        """Whether a name or pattern matches the curve: `positions`, `elbow`, `*knee*`, `velocities:*knee*`."""
-        group, colon, rest = pattern.partition(":")
-        if colon and group in GROUPS and not rest.startswith(":"):
-            return group == self.group and any(fnmatch.fnmatchcase(key, rest) for key in self.keys)
-        return pattern == self.group or any(fnmatch.fnmatchcase(key, pattern) for key in self.keys)
-
 
 def all_series(model: MultibodyModel) -> list[Series]:
     """All curves of a trajectory of the model, group by group in the order of `GROUPS`."""
@@ -51,11 +43,17 @@ def chosen_series(call: str, model: MultibodyModel, names: str | Sequence[str] |
     known = all_series(model)
     if names is None:
         return known
+    if not isinstance(names, str | Iterable):
+        raise ModelError(f"{call}: names must be text or a list of texts, got {names!r}.")
     patterns = [names] if isinstance(names, str) else list(names)
+    if not patterns:
+        raise ModelError(f"{call}: the list of names is empty. Name a curve, or leave names out to plot everything.")
+    chosen: set[int] = set()
     for pattern in patterns:
         if not isinstance(pattern, str):
             raise ModelError(f"{call}: names must be text, got {pattern!r}.")
-        if not any(series.matches(pattern) for series in known):
+        places = matching_series(pattern, known)
+        if not places:
             present = [group for group in GROUPS if any(series.group == group for series in known)]
             keys = [*present, *(key for series in known for key in series.keys)]
             raise ModelError(
@@ -63,7 +61,17 @@ def chosen_series(call: str, model: MultibodyModel, names: str | Sequence[str] |
                 "joints, coordinates, actuators and contacts, with * for any letters, or a group: "
                 f"{', '.join(present)}."
             )
-    return [series for series in known if any(series.matches(pattern) for pattern in patterns)]
+        chosen |= places
+    return [series for place, series in enumerate(known) if place in chosen]
+
+
+def matching_series(pattern: str, known: Sequence[Series]) -> set[int]:
+    """Places of the curves that a name or pattern matches: `positions`, `elbow`, `*knee*`, `velocities:*knee*`."""
+    group, colon, rest = pattern.partition(":")
+    if colon and group in GROUPS and not rest.startswith(":"):
+        return set(matching_places([rest], [series.keys if series.group == group else () for series in known]))
+    of_group = {place for place, series in enumerate(known) if series.group == pattern}
+    return of_group | set(matching_places([pattern], [series.keys for series in known]))
 
 
 def values_of(
@@ -144,7 +152,7 @@ def _contact_force_sizes(
     if outputs is not None:
         results = given_contact_results(call, outputs, track, frames)
     else:
-        results = contact_results_of(model, track, inputs, frames)
+        results = contact_results_of(call, model, track, inputs, frames)
     sums = np.zeros((len(frames), len(model.collision_pairs), 3))
     if results is not None:
         force = np.asarray(results.force, dtype=np.float64)

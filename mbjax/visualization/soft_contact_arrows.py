@@ -25,7 +25,7 @@ def soft_contacts_of(
     if given is None:
         if not wanted:
             return None
-        acting = inputs_at("contact forces", track, inputs, frames)
+        acting = inputs_at(call, track, inputs, frames)
         return of_states(_deformable_contacts, model, track.at(frames), acting)
     contacts = given.deformable_contacts if isinstance(given, Outputs) else None
     if contacts is None:

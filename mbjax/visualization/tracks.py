@@ -10,9 +10,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import shown
 from mbjax.simulation import Inputs, NodeState, State
 from mbjax.simulation.state import nodes_at_rest
 
@@ -126,13 +128,23 @@ def _nodes(call: str, model: MultibodyModel, nodes: Any, worlds_and_times: tuple
 
 
 def one_each(call: str, what: str, given: Any, trajectory: Any, tracks: Sequence[Track]) -> list[Any]:
-    """The value given for each track: by label, one per trajectory, or one for all."""
-    if isinstance(given, dict) and isinstance(trajectory, dict):
+    """The value given for each track: by label, one per trajectory, or one for all.
+
+    For a single trajectory a list of numbers is an array, as `rollout` takes it.
+    """
+    if isinstance(given, Mapping):
+        if not isinstance(trajectory, Mapping):
+            raise ModelError(
+                f"{call}: {what} must not be a dict, for the trajectories have no labels: give a list, one each, or a "
+                "dict of trajectories with the same labels."
+            )
         unknown = [label for label in given if str(label) not in {track.label for track in tracks}]
         if unknown:
             raise ModelError(f"{call}: {what} for '{unknown[0]}', but the trajectories are {list(trajectory)}.")
         of_label: dict[str | None, Any] = {str(label): each for label, each in given.items()}
         return [of_label.get(track.label) for track in tracks]
+    if len(tracks) == 1 and isinstance(given, (list, tuple)) and given and all(map(is_number, given)):
+        return [np.asarray(given)]
     if isinstance(given, (list, tuple)):
         if len(given) != len(tracks):
             raise ModelError(f"{call}: {len(given)} {what} for {len(tracks)} trajectories. Give one each.")
@@ -140,14 +152,19 @@ def one_each(call: str, what: str, given: Any, trajectory: Any, tracks: Sequence
     return [given] * len(tracks)
 
 
-def frames_to_show(time: np.ndarray, frames_per_second: float) -> np.ndarray:
+def is_number(x: Any) -> bool:
+    """Whether it is one number rather than an array, a record or nothing."""
+    return isinstance(x, int | float | np.number) or (isinstance(x, np.ndarray | jax.Array) and x.ndim == 0)
+
+
+def frames_to_show(time: Float[np.ndarray, " T"], frames_per_second: float) -> Int[np.ndarray, " F"]:
     """Indices of about `frames_per_second` frames a second, first and last included; all if there are fewer."""
     if len(time) < 2 or not np.all(np.diff(time) > 0.0):
         return np.arange(len(time))
-    count = int(np.floor((time[-1] - time[0]) * frames_per_second * (1.0 + 1e-6)))
+    count = np.floor((time[-1] - time[0]) * frames_per_second * (1.0 + 1e-6))
     if count >= len(time) - 1:
         return np.arange(len(time))
-    wanted = time[0] + np.arange(count + 1) / frames_per_second
+    wanted = time[0] + np.arange(int(count) + 1) / frames_per_second
     after = np.clip(np.searchsorted(time, wanted), 1, len(time) - 1)
     nearest = np.where(wanted - time[after - 1] < time[after] - wanted, after - 1, after)
     return np.unique(np.concatenate([[0], nearest, [len(time) - 1]]))
@@ -165,7 +182,14 @@ def inputs_at(call: str, track: Track, inputs: Any, frames: np.ndarray) -> Input
     if callable(inputs):
         given = jax.vmap(inputs)(track.at(frames))
         return given if isinstance(given, Inputs) else Inputs(actuation=given)
-    inputs = inputs if isinstance(inputs, Inputs) else Inputs(actuation=jnp.asarray(inputs))
+    if not isinstance(inputs, Inputs):
+        try:
+            inputs = Inputs(actuation=jnp.asarray(inputs))
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"{call}: inputs must be mbjax.Inputs(...), an array of actuation, or a function of the state; got "
+                f"{shown(inputs)}."
+            ) from None
     extra = {
         np.ndim(leaf) - NATURAL_AXES.get(field.name, 1)
         for field in dataclasses.fields(inputs)
@@ -173,13 +197,15 @@ def inputs_at(call: str, track: Track, inputs: Any, frames: np.ndarray) -> Input
     }
     if extra <= {0}:
         return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (len(frames), *np.shape(x))), inputs)
-    steps = {np.shape(leaf)[0] for leaf in jax.tree.leaves(inputs)}
-    if extra != {1} or not steps <= {track.num_frames, track.num_frames - 1}:
+    shapes = sorted({np.shape(leaf) for leaf in jax.tree.leaves(inputs)})
+    steps = {shape[:1] for shape in shapes}
+    if extra != {1} or not steps <= {(track.num_frames,), (track.num_frames - 1,)}:
+        hint = " One number alone has no axis of actuators: give an array (nu,)." if () in steps else ""
         raise ModelError(
             f"{call}: inputs must be held constant or have {track.num_frames - 1} steps, as the trajectory has; got "
-            f"arrays of shapes {sorted({np.shape(leaf) for leaf in jax.tree.leaves(inputs)})}."
+            f"arrays of shapes {shapes}.{hint}"
         )
-    chosen = np.minimum(frames, steps.pop() - 1)
+    chosen = np.minimum(frames, min(steps)[0] - 1)
     return jax.tree.map(lambda x: jnp.asarray(x)[chosen], inputs)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mbjax.errors import ModelError
+from mbjax.number_rules import POSITIVE, checked_numbers
 from mbjax.optional_packages import imported
 
 from .browser import Browser, BrowserError
@@ -22,6 +23,7 @@ CODECS = {
 }
 PICTURES = (".png", ".jpg", ".jpeg")
 SUFFIXES = (*CODECS, ".gif", *PICTURES)
+MOST_GIF_FRAMES_PER_SECOND = 50.0  # browsers slow down what is faster
 WITHOUT_CONTROLS = "footer, #panel, #joints, #tooltip { display: none !important }"
 # Draws the time, and waits until the browser has shown it.
 SEEK = (
@@ -37,8 +39,10 @@ def film(
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ModelError(f"save: '{path.name}' is neither .html nor one of {', '.join(SUFFIXES)}.")
-    if not (frames_per_second > 0.0 and speed > 0.0):
-        raise ModelError(f"save: frames_per_second and speed must be above 0, got {frames_per_second!r} and {speed!r}.")
+    frames_per_second = float(checked_numbers("save", "frames_per_second", frames_per_second, POSITIVE))
+    speed = float(checked_numbers("save", "speed", speed, POSITIVE))
+    if suffix == ".gif":
+        frames_per_second = min(frames_per_second, MOST_GIF_FRAMES_PER_SECOND)
     encoder = find_encoder() if suffix in CODECS else ""
     try:
         with tempfile.TemporaryDirectory() as folder, Browser(width, height) as browser:
@@ -115,11 +119,17 @@ def encode(
             raise OSError(f"save: ffmpeg could not write '{path}': {said.read().decode(errors='replace').strip()}")
 
 
+def gif_durations(count: int, frames_per_second: float) -> list[int]:
+    """How long each frame of a gif is seen, in ms: whole hundredths of a second that keep to the time all along."""
+    ends = np.floor(100.0 * np.arange(count + 1) / frames_per_second + 0.5)
+    return (10 * np.diff(ends).astype(int)).tolist()
+
+
 def write_gif(path: Path, pictures: Iterator[bytes], frames_per_second: float) -> None:
     """Writes an endless gif, with the colours of its first frame."""
     Image = imported("PIL.Image", "save: a .gif needs Pillow", "video")
     frames = [Image.open(io.BytesIO(picture)).convert("RGB") for picture in pictures]
     palette = frames[0].quantize(256)
     first, *others = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
-    duration = max(20, round(1000.0 / frames_per_second))  # browsers slow down what is faster than 50 frames a second
-    first.save(path, save_all=True, append_images=others, duration=duration, loop=0, optimize=False)
+    durations = gif_durations(len(frames), frames_per_second)
+    first.save(path, save_all=True, append_images=others, duration=durations, loop=0, optimize=False)

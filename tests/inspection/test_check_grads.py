@@ -69,7 +69,42 @@ def test_a_mode_that_fails_is_said() -> None:
     check = mbjax.check_grads(wrong, jnp.array(2.0), quiet=True)
     assert "forward mode fails: TypeError" in str(check)
     assert check.forward is None
+    assert "1 of 1 entries disagree in reverse mode" in str(check)
     np.testing.assert_allclose([check.reverse[0, 0], check.differences[0, 0]], [6.0, 4.0], rtol=1e-6)
+
+
+def test_outputs_that_are_not_finite_hide_no_wrong_gradient() -> None:
+    """One NaN among the outputs is named, and the tolerances of the others stay numbers."""
+
+    def function(x):
+        return {"gap": jnp.log(x[0] - 2.0), "right": x[1] ** 3, "wrong": doubled(x[1])}
+
+    check = mbjax.check_grads(function, jnp.array([1.0, 2.0]), quiet=True)
+    assert not check
+    np.testing.assert_array_equal(check.disagreement > 1.0, [[True, True], [False, False], [False, True]])
+    assert np.isfinite(check.tolerance[1:]).all()
+    assert check.outputs[check.worst[0]] == "['gap']"
+    assert "3 of 6 entries disagree" in str(check)
+    assert "not finite at x: ['gap'] is nan; no derivative of these can agree" in str(check)
+    assert "kink" not in str(check)
+
+
+def test_a_function_that_is_not_finite_next_to_x_is_named() -> None:
+    check = mbjax.check_grads(lambda x: jnp.sqrt(x), jnp.array(0.0), quiet=True)
+    assert not check
+    assert "1 of 1 entries disagree" in str(check)
+    assert "not finite next to x" in str(check)
+
+
+def test_without_any_derivative_nothing_agrees() -> None:
+    def refused(x):
+        return jax.pure_callback(lambda x: x, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    check = mbjax.check_grads(refused, jnp.array(2.0), quiet=True)
+    assert not check
+    assert set(check.failures) == {"forward", "reverse"}
+    assert "agree" not in str(check)
+    assert "no derivative to compare" in str(check)
 
 
 def test_results_may_be_trees(model) -> None:

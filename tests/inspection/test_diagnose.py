@@ -1,5 +1,7 @@
 """`diagnose` with a state: bad coordinates and inputs, and the first quantity of a step that is not finite."""
 
+import re
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from mbjax.inspection.diagnose import first_bad, mass_matrix_stages
 from tests.gradients.checks import WHOLE_RUN
 from tests.model.plants import hinge, inertia
 
@@ -57,6 +60,23 @@ def test_a_mass_matrix_that_is_not_definite_is_named(model) -> None:
     assert "along velocity 'DefaultModelInstance_elbow_w', is not positive definite" in str(
         mbjax.diagnose(light, mbjax.default_state(model))
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_masses_and_inertias_of_unlike_sizes_are_definite(dtype) -> None:
+    """2 t that slides and a small wheel are no singular matrix; two velocities that move the same body are."""
+    slide, wheel = "slide_v", "wheel_w"
+    stages = list(mass_matrix_stages(np.diag([2000.0, 6.7e-7]).astype(dtype), [slide, wheel]))
+    assert [stage.what for stage in stages] == ["mass matrix in the row of velocity"]
+    same = np.array([[2000.0, 2e-2], [2e-2, 2e-7]], dtype)
+    (said,) = first_bad(list(mass_matrix_stages(same, [slide, wheel]))[1])
+    assert re.search(
+        r"smallest eigenvalue is \S+( \(0 but for rounding\))? once scaled to a diagonal of 1, along velocity", said
+    )
+    assert said.endswith("is not positive definite: no acceleration follows from it.")
+    negative = np.diag([2000.0, -1e-9]).astype(dtype)
+    (said,) = first_bad(list(mass_matrix_stages(negative, [slide, wheel]))[1])
+    assert "whose diagonal entry is -1e-09, along velocity 'wheel_w', is not positive definite" in said
 
 
 @pytest.mark.whole_run("numbers that are not finite, and what they spoil, above")

@@ -1,5 +1,6 @@
 """What `animate` draws of a model: its forces are physics, its shapes are those of its leaves, its page works."""
 
+import dataclasses
 import types
 
 import jax
@@ -9,8 +10,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import mbjax
-from mbjax.geometry import Box, Geometry
+from mbjax.geometry import Box, Geometry, Sphere
 from mbjax.visualization import animate
+from mbjax.visualization.drawn_shapes import current_collision_geometries
 from mbjax.visualization.tracks import as_tracks, frames_to_show, inputs_at, one_each
 from tests.models import load_robot
 from tests.visualization.pages import read_record, report_of
@@ -118,6 +120,21 @@ def test_shapes_have_the_sizes_that_the_leaves_have_now(model) -> None:
     np.testing.assert_allclose(ball["radius"], 0.25)
 
 
+def test_shapes_that_touch_nothing_have_the_leaves_numbers_too() -> None:
+    plant = mbjax.MultibodyPlant(contact_model="none")
+    plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+    plant.register_collision_geometry("ball", Geometry("skin", Sphere(0.1)), 0.5)
+    plant.register_collision_geometry("ball", Geometry("box", Box((0.1, 0.1, 0.1))), 0.5)
+    model = mbjax.set_collision_geometry_size(plant.finalize(), "skin", [0.25])
+    model = mbjax.set_collision_geometry_size(model, "box", [0.1, 0.2, 0.3])
+    model = mbjax.set_collision_geometry_pose(model, "skin", mbjax.RigidTransform(np.eye(3), np.array([0.0, 0.3, 0.0])))
+    skin, box = current_collision_geometries(model, 1)
+    np.testing.assert_allclose([skin.shape.radius, *skin.translation], [0.25, 0.0, 0.3, 0.0], atol=1e-6)
+    np.testing.assert_allclose([*box.shape.size, *box.translation], [0.1, 0.2, 0.3, 0.0, 0.0, 0.0], atol=1e-6)
+    without = dataclasses.replace(model, collision=dataclasses.replace(model.collision, others=None))
+    assert current_collision_geometries(without, 1) == list(model.layout.collision[1])
+
+
 @pytest.mark.whole_run("arrows of the record, above, and a page in a browser, in test_contact_patches.py")
 def test_page_shows_forces_ground_and_both_trajectories(animation) -> None:
     report, document = report_of(animation.html, REPORTER)
@@ -172,12 +189,23 @@ def test_trajectories_come_in_many_forms(model) -> None:
 def test_inputs_go_to_the_frames_of_their_trajectory(model) -> None:
     """By labels of any kind; forces on nodes (n, 3) are those of one time, (steps, n, 3) of each."""
     trajectories = {0: sliding(model), 1: sliding(model)}
-    tracks = as_tracks("animate", model, trajectories)
-    assert one_each("animate", "inputs", {1: "b", 0: "a"}, trajectories, tracks) == ["a", "b"]
+    tracks = as_tracks("show", model, trajectories)
+    assert one_each("show", "inputs", {1: "b", 0: "a"}, trajectories, tracks) == ["a", "b"]
     forces, frames = jnp.arange(6.0).reshape(2, 3), np.array([0, NUM_STEPS])
     for given in (forces, jnp.broadcast_to(forces, (NUM_STEPS, 2, 3))):
-        shown = inputs_at("animate", tracks[0], mbjax.Inputs(node_forces=given), frames)
+        shown = inputs_at("show", tracks[0], mbjax.Inputs(node_forces=given), frames)
         np.testing.assert_array_equal(shown.node_forces, [forces, forces])
+
+
+def test_a_list_of_numbers_is_held_for_a_single_trajectory(model) -> None:
+    """As `rollout` takes it; for several trajectories a list has one each."""
+    trajectory = sliding(model)
+    tracks = as_tracks("show", model, trajectory)
+    (given,) = one_each("show", "inputs", [1.5], trajectory, tracks)
+    shown = inputs_at("show", tracks[0], given, np.array([0, NUM_STEPS]))
+    np.testing.assert_array_equal(shown.actuation, [[1.5], [1.5]])
+    with pytest.raises(mbjax.ModelError, match=r"show: 1 inputs for 2 trajectories"):
+        one_each("show", "inputs", [1.5], [trajectory] * 2, tracks * 2)
 
 
 @pytest.mark.whole_run("one state of a model, among the forms of trajectories, above")
@@ -195,6 +223,7 @@ def test_frames_follow_the_display_and_keep_both_ends() -> None:
     assert (frames[0], frames[-1]) == (0, 2000)
     np.testing.assert_allclose(np.diff(time[frames]), 1 / 60, atol=1.1e-3)
     np.testing.assert_array_equal(frames_to_show(time[:20] * 100.0, 60.0), np.arange(20))
+    np.testing.assert_array_equal(frames_to_show(time, np.inf), np.arange(2001))
 
 
 def test_ground_can_be_chosen(model) -> None:
@@ -224,7 +253,12 @@ def test_bodies_without_looks_show_what_touches() -> None:
         ({"trajectory": []}, "no trajectory"),
         ({"trajectory": mbjax.State(jnp.zeros(5), jnp.zeros(2), jnp.zeros(()))}, r"q of shape \(5,\).*needs \(T, 2\)"),
         ({"ground": "floor"}, "ground must be"),
-        ({"frames_per_second": 0.0}, "above 0"),
+        ({"frames_per_second": 0.0}, "^show: frames_per_second must be a number > 0, or inf"),
+        ({"frames_per_second": "60"}, "^show: frames_per_second must be one number, got '60'"),
+        ({"title": 5}, "^show: title must be text, got 5"),
+        ({"inputs": 1.0}, rf"^show: inputs must .* {NUM_STEPS} steps.*number alone has no axis of actuators"),
+        ({"inputs": "none"}, "^show: inputs must be mbjax.Inputs.*got 'none'"),
+        ({"inputs": {"a": jnp.zeros(1)}}, "^show: inputs must not be a dict, for the trajectories have no labels"),
         ({"inputs": {"other": None}, "trajectory": {"a": None}}, "q, v and time"),
         ({"inputs": jnp.zeros((7, 1))}, rf"have {NUM_STEPS} steps.*\(7, 1\)"),
         ({"outputs": 1}, "outputs must be Outputs"),

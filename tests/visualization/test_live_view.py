@@ -128,6 +128,72 @@ def test_a_dragged_body_is_pulled_in_a_simulation(viewer) -> None:
     assert viewer.mode == "simulating"
 
 
+def test_a_simulation_keeps_to_the_time_that_passes(viewer) -> None:
+    """What is less than a step waits for the next call, and nothing of it is left after a new start."""
+    with viewer._lock:  # the view's own thread waits
+        viewer.simulate()
+        times = []
+        for _ in range(10):
+            viewer.advance(0.001)
+            times.append(viewer.time)
+        np.testing.assert_allclose(times, [0.0] * 9 + [0.01])
+        viewer.advance(0.025)
+        np.testing.assert_allclose(viewer.time, 0.03)
+        for fresh_start in (viewer.reset, lambda: viewer.set_positions([0.0, 0.0]), viewer.simulate):
+            viewer.advance(0.009)
+            fresh_start()
+            before = viewer.time
+            viewer.advance(0.006)
+            assert viewer.time == before
+        viewer.pause()
+
+
+def test_refused_values_leave_the_view_as_it_is(viewer, model) -> None:
+    viewer.set_positions([0.3, -0.05])
+    for refused, message in (
+        (lambda: viewer.set_positions([0.1]), r"Viewer.set_positions: q has shape \(1,\), the model needs \(2,\)"),
+        (lambda: viewer.set_positions("up"), "Viewer.set_positions: q must be an array of 2 numbers"),
+        (lambda: viewer.simulate(jnp.zeros(5)), r"actuation has shape \(5,\), the model needs \(1,\)"),
+        (lambda: viewer.simulate({"motor": 1.0}), "inputs must be mbjax.Inputs"),
+        (lambda: setattr(viewer, "state", mbjax.State(jnp.zeros(5), jnp.zeros(2))), r"state.q has shape \(5,\)"),
+        (lambda: setattr(viewer, "state", 3.0), "the state must be a mbjax.State"),
+        (lambda: viewer.pull("ball", [1.0, 2.0]), "Viewer.pull: target must be 3 number"),
+        (lambda: viewer.play(sliding(model), inputs=jnp.zeros(5)), r"actuation has shape \(5,\)"),
+    ):
+        with pytest.raises(mbjax.ModelError, match=message):
+            refused()
+        np.testing.assert_allclose([*viewer.q, *ball(viewer)], [0.3, -0.05, 0.3, 0.0, -0.05], atol=1e-6)
+        assert viewer.mode == "pose"
+    viewer.redraw()
+
+
+def test_inputs_that_fail_stop_the_simulation_and_not_the_view(viewer, model) -> None:
+    """The view says why, and its thread goes on to play."""
+
+    def waits_until(done):
+        deadline = time.monotonic() + 30.0
+        while not done() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return done()
+
+    def simulates_until_it_stops():
+        viewer.simulate(lambda state: {}["gains"])
+        return waits_until(lambda: viewer.mode != "simulating")
+
+    viewer.show("forces", False)
+    with pytest.warns(mbjax.ModelWarning, match="Viewer: The simulation stopped: KeyError: 'gains'"):
+        assert simulates_until_it_stops()
+    assert viewer.mode == "pose"
+    assert viewer.panel.note.content == "The simulation stopped: KeyError: 'gains'"
+    viewer.play(sliding(model))
+    assert waits_until(lambda: viewer.time > 0.1)
+    viewer.pause()
+    viewer.show("forces")
+    with viewer._lock:
+        viewer.simulate(mbjax.Inputs())  # for the tests that come after
+        viewer.pause()
+
+
 def test_several_trajectories_play_over_one_another(viewer, model) -> None:
     batch = jax.tree.map(lambda *x: jnp.stack(x), *(sliding(model, speed) for speed in (1.0, 0.5, 0.25)))
     viewer.play(batch)

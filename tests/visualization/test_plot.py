@@ -57,6 +57,17 @@ def test_names_and_patterns_choose(quadruped) -> None:
     assert len(names_of(quadruped, "efforts", "*_motor")) == quadruped.num_actuators
 
 
+def test_a_name_with_brackets_chooses_its_own_curves() -> None:
+    plant = mbjax.MultibodyPlant()
+    for name in ("wheel[0]", "wheel0"):
+        plant.add_rigid_body(name, mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+        plant.add_joint(mbjax.RevoluteJoint(name, "world", name))
+    model = plant.finalize()
+    assert names_of(model, "positions:wheel[0]") == ["DefaultModelInstance_wheel[0]_q"]
+    assert len(names_of(model, "wheel[0]")) == 2
+    assert len(names_of(model, "positions:wheel*")) == 2
+
+
 @pytest.mark.parametrize("name", ["front_left_nee", "velocitys", "velocities:front_left_knee_q"])
 def test_what_is_near_is_named(quadruped, name) -> None:
     with pytest.raises(mbjax.ModelError, match=r"Did you mean '(front_left_knee|velocities|.*front_left_knee_.)'"):
@@ -94,6 +105,12 @@ def test_what_is_missing_is_said(model, monkeypatch) -> None:
     trajectory = mbjax.State(jnp.zeros((3, 2)), jnp.zeros((3, 2)), jnp.arange(3.0))
     with pytest.raises(mbjax.ModelError, match="holds no net_actuation"):
         plot(model, trajectory, "motor")
+    with pytest.raises(mbjax.ModelError, match="plot: the list of names is empty"):
+        plot(model, trajectory, [])
+    with pytest.raises(mbjax.ModelError, match="plot: names must be text or a list of texts, got 5"):
+        plot(model, trajectory, 5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(mbjax.ModelError, match="plot: the first argument must be the model, got State"):
+        plot(trajectory, model)  # pyright: ignore[reportArgumentType]
     with pytest.raises(mbjax.ModelError, match="5 trajectories"):
         plot(model, [trajectory] * 5)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

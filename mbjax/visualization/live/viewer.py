@@ -6,17 +6,20 @@ import contextlib
 import io
 import threading
 import time as clock
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel
+from mbjax.errors import ModelError, ModelWarning
+from mbjax.model import MultibodyModel, as_coordinates
+from mbjax.number_rules import FINITE, checked_numbers
 from mbjax.optional_packages import imported
 from mbjax.simulation import NodeState, State, default_state
-from mbjax.simulation.state import nodes_at_rest
+from mbjax.simulation.ports import as_inputs
+from mbjax.simulation.state import as_state
 
 from .drag import STIFFNESS_PER_MASS, Grip, as_ports, grip_at, reach, steps_under_grip
 from .drawing import NOTHING, Drawing
@@ -26,6 +29,7 @@ from .panel import Panel
 from .recording import Recording
 
 FRAMES_PER_SECOND = 30.0
+ROUNDING = 1e-6  # of a step: ten tenths of a step are one
 
 
 class Viewer:
@@ -48,13 +52,14 @@ class Viewer:
     ) -> None:  # fmt: skip
         viser = import_viser()
         self.model = model
-        self._start = default_state(model) if state is None else with_nodes(model, state)
+        self._start = default_state(model) if state is None else as_state(model, state)
         self._state = self._start
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._recording: Recording | None = None
         self._inputs: Any = None
         self._mode, self._time = "pose", 0.0
+        self._owed = 0.0  # seconds that passed and are not simulated yet, less than a step
         self._grip: Grip | None = None
         self._cost: Callable[[State], Any] | None = None
         with quiet(), own_origin_only(allow_hosts):
@@ -85,7 +90,8 @@ class Viewer:
     @state.setter
     def state(self, state: State) -> None:
         with self._lock:
-            self._mode, self._state = "pose", with_nodes(self.model, state)
+            state = as_state(self.model, state)
+            self._mode, self._state, self._owed = "pose", state, 0.0
             self.redraw()
 
     @property
@@ -106,8 +112,8 @@ class Viewer:
     def set_positions(self, q: Any) -> None:
         """Shows these positions (nq,); a simulation goes on from them, at rest."""
         with self._lock:
-            q = jnp.asarray(q, self._state.q.dtype)
-            self._state = at_rest(self._state, q)
+            q = as_coordinates("Viewer.set_positions: q", q, self.model.num_positions, self._state.q.dtype)
+            self._state, self._owed = at_rest(self._state, q), 0.0
             if self._mode != "simulating":
                 self._mode = "pose"
             self.redraw()
@@ -115,7 +121,10 @@ class Viewer:
     def play(self, trajectory: Any, *, inputs: Any = None) -> None:
         """Plays a trajectory, or several over one another, from the start and around."""
         with self._lock:
-            self._recording = Recording("Viewer.play", self.model, trajectory, inputs)
+            recording = Recording("Viewer.play", self.model, trajectory, inputs)
+            if inputs is not None:
+                as_inputs(self.model, recording.inputs_of_first(recording.start))
+            self._recording = recording
             self._time = self._recording.start
             self.drawing.pressure.forget()
             self.panel.set_track(self._recording.start, self._recording.end)
@@ -151,13 +160,14 @@ class Viewer:
                 raise ModelError(
                     "Viewer.simulate: the model is continuous. Load it with time_step=1e-3, or call set_time_step."
                 )
-            self._inputs = self._inputs if inputs is None else inputs
-            self._mode = "simulating"
+            if inputs is not None:
+                self._inputs = inputs if callable(inputs) else as_inputs(self.model, inputs)
+            self._mode, self._owed = "simulating", 0.0
 
     def reset(self) -> None:
         """Shows the state at the start; a simulation goes on from there."""
         with self._lock:
-            self._state = self._start
+            self._state, self._owed = self._start, 0.0
             self.drawing.pressure.forget()
             self._mode = "simulating" if self._mode == "simulating" else "pose"
             self.redraw()
@@ -170,7 +180,9 @@ class Viewer:
         with self._lock:
             dtype = self._state.q.dtype
             index = jnp.asarray(self.model.body_index(body), jnp.int32)
-            self._grip = Grip(index, jnp.asarray(point, dtype), jnp.asarray(target, dtype))
+            places = {"point": point, "target": target}
+            p, target = (checked_numbers("Viewer.pull", name, x, FINITE, (3,), unit="m") for name, x in places.items())
+            self._grip = Grip(index, jnp.asarray(p, dtype), jnp.asarray(target, dtype))
             if self._mode != "simulating":
                 self._state = at_rest(self._state, reach(self.model, self._state.q, self._grip))
                 self._mode = "pose"
@@ -261,7 +273,7 @@ class Viewer:
         return self._recording
 
     def _run(self) -> None:
-        """Moves on what plays or runs, 30 times a second, until the view is closed."""
+        """Moves on what plays or runs, 30 times a second, until the view is closed; what fails is stopped and said."""
         reach(self.model, self._start.q, grip_at(self.model, self._start.q, np.array(0), np.zeros(3)))
         last = clock.perf_counter()
         while not self._closed.wait(1.0 / FRAMES_PER_SECOND):
@@ -269,7 +281,20 @@ class Viewer:
             elapsed, last = min(now - last, 0.1), now
             with self._lock:
                 if self._mode in ("playing", "simulating"):
-                    self.advance(elapsed * self.panel.factor)
+                    try:
+                        self.advance(elapsed * self.panel.factor)
+                    except Exception as error:  # of a function of the user, say; the view must go on
+                        self._stopped_by(error)
+
+    def _stopped_by(self, error: Exception) -> None:
+        """Goes back to a pose, and says in the panel and by a warning what made it stop."""
+        what = "playback" if self._mode == "playing" else "simulation"
+        words = f"The {what} stopped: {type(error).__name__}: {error}"
+        self._mode = "pose"
+        self.panel.note.content = words
+        self.panel.show_mode(self._mode, self.time)
+        with contextlib.suppress(ModelWarning):  # where warnings are errors, this thread goes on
+            warnings.warn(f"Viewer: {words}", ModelWarning, stacklevel=2)
 
     def advance(self, elapsed: float) -> None:
         """Moves on by this many seconds of the trajectory or the simulation; the view does it by itself."""
@@ -277,12 +302,19 @@ class Viewer:
             if self._mode == "playing":
                 self._time = self._recorded("advance").after(self._time, elapsed)
             elif self._mode == "simulating":
-                dtype = self._state.q.dtype
-                grip = self._grip or Grip(jnp.asarray(0, jnp.int32), jnp.zeros(3, dtype), jnp.zeros(3, dtype))
-                stiffness = jnp.asarray(0.0 if self._grip is None else self._stiffness, dtype)
-                count = jnp.asarray(max(1, round(elapsed / float(self.model.time_step))))
-                self._state = steps_under_grip(self.model, self._state, self._inputs, grip, stiffness, count)
+                self._take_steps(elapsed)
             self.redraw()
+
+    def _take_steps(self, elapsed: float) -> None:
+        """Takes the whole steps of the time that has passed, and leaves the rest for the next call."""
+        dtype, time_step = self._state.q.dtype, float(self.model.time_step)
+        owed = self._owed + elapsed
+        count = int(owed / time_step + ROUNDING)
+        if count:
+            grip = self._grip or Grip(jnp.asarray(0, jnp.int32), jnp.zeros(3, dtype), jnp.zeros(3, dtype))
+            stiffness = jnp.asarray(0.0 if self._grip is None else self._stiffness, dtype)
+            self._state = steps_under_grip(self.model, self._state, self._inputs, grip, stiffness, jnp.asarray(count))
+        self._owed = owed - count * time_step
 
     def wait(self) -> None:
         """Keeps a script alive until the view is closed or the program is interrupted."""
@@ -306,13 +338,6 @@ class Viewer:
 
     def _repr_html_(self) -> str:
         return f'<iframe src="{self.url}" style="width: 100%; height: 520px; border: 0" title="mbjax viewer"></iframe>'
-
-
-def with_nodes(model: MultibodyModel, state: State) -> State:
-    """The state, with deformable bodies at rest where it has no nodes."""
-    if state.nodes is not None or model.deformables is None:
-        return state
-    return State(state.q, state.v, state.time, nodes_at_rest(model))
 
 
 def at_rest(state: State, q: Any) -> State:
