@@ -32,7 +32,8 @@ from .assembly_problem import (
 )
 from .assembly_search import AssemblySearch, Tolerances, calc_newton_step, is_solution, search_assembly
 from .constraint_kinematics import BoundConstraintSet
-from .velocity_projection import project_velocity, solve_by_pseudo_inverse
+from .row_inverse import solve_under_rows
+from .velocity_projection import project_velocity
 
 POLISHING = 2  # Newton steps from the tolerance of the search to rounding
 FINISHING = 10  # Newton steps, at most, with weights of zero that are zero
@@ -83,9 +84,9 @@ def assembly_q(
     """The q nearest to `q_guess` that satisfies the constraints on positions: min δᵀ W δ with q = q_guess ⊕ δ.
 
     `weights` (nv,) are the cost of changing each velocity coordinate: 1 (when None), or 0 for coordinates that are free
-    to change, which then change as little as the others' nearness allows. A weight below 1e-7 (1e-3 in float32) of the
-    largest counts as zero. Rows that constrain velocities only, like contacts, are left out; locked joints stay.
-    Redundant rows do no harm. RBDL's CalcAssemblyQ.
+    to change, which then change as little as the others' nearness allows. Only their ratios matter, and one below 1e-7
+    (1e-3 in float32) of the largest counts as zero. Rows that constrain velocities only, like contacts, are left out;
+    locked joints stay. Redundant rows do no harm. RBDL's CalcAssemblyQ.
 
     The search starts at the guess, and then at four other points about as far from it as the first solution. It returns
     the nearest solution found; a nearer one may exist. `iterations` are those of the search that found it, at most
@@ -200,8 +201,9 @@ def assembly_qdot(
     """The v nearest to `v_guess` with G(q) v = 0: min (v - v_guess)ᵀ W (v - v_guess), one linear system.
 
     `weights` are as for `assembly_q`, but zeros are exact: among the v that they leave equally near, the change is
-    least. Rows that constrain velocities only count too. Locked joints rest. Redundant rows do no harm. RBDL's
-    CalcAssemblyQDot, with v in place of q̇.
+    least. Rows that constrain velocities only count too. Locked joints rest. Redundant rows do no harm. There is no
+    status: v = 0 satisfies every row, so a solution exists and G v is zero to rounding, whatever the weights and units.
+    RBDL's CalcAssemblyQDot, with v in place of q̇.
     """
     cset.require_model(model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -214,7 +216,8 @@ def _assembly_qdot(
 ) -> Velocities:
     G = calc_active_jacobian(model, cset, q)
     weights = counted_weights(weights, jnp.zeros((), model.dtype))
-    return project_velocity(zero_where_locked(model, v_guess), G, jnp.diag(weights))
+    v = project_velocity(zero_where_locked(model, v_guess), G, jnp.diag(weights))
+    return zero_where_locked(model, v)  # to the last bit
 
 
 @eqx.filter_custom_jvp
@@ -230,7 +233,9 @@ def _q_with_rule_jvp(primals: tuple, tangents: tuple) -> tuple[tuple[Array, Arra
     q, multipliers = q_with_rule(problem, q, multipliers)
     _, change = eqx.filter_jvp(lambda p: evaluate(p, q, multipliers).residual, (problem,), (tangents[0],))
     K = calc_jacobian(problem, q, multipliers)
-    d, multipliers_tangent = jnp.split(-solve_by_pseudo_inverse(K, change), [problem.W.shape[0]])
+    nv = problem.W.shape[0]
+    d, multipliers_tangent = jnp.split(-solve_under_rows(K, change, nv), [nv])
+    d = zero_where_locked(problem.model, d)
     return (q, multipliers), (velocity_to_qdot(problem.model, q, d), multipliers_tangent)
 
 
@@ -240,13 +245,12 @@ def least_weight(model: MultibodyModel) -> float:
 
 
 def counted_weights(weights: Float[Array, " nv"], count: Float[Array, ""]) -> Float[Array, " nv"]:
-    """The weights with zeros replaced by `count` times the largest; derivatives are those of the weights."""
-    largest = lax.stop_gradient(jnp.max(weights))
-    return jnp.where(weights == 0.0, count * largest + weights, weights)
+    """The weights with zeros replaced by `count`; derivatives are those of the weights."""
+    return jnp.where(weights == 0.0, count + weights, weights)
 
 
 def checked_weights(model: MultibodyModel, weights: ArrayLike | None) -> Float[Array, " nv"]:
-    """Checked weights of the velocity coordinates; weights small enough to count as zero become zero."""
+    """Checked weights of the velocity coordinates, divided by the largest; those that count as zero become zero."""
     if weights is None:
         return jnp.ones(model.num_velocities, model.dtype)
     array = jnp.asarray(weights, model.dtype)
@@ -256,8 +260,9 @@ def checked_weights(model: MultibodyModel, weights: ArrayLike | None) -> Float[A
         )
     if not isinstance(array, Tracer) and not are_weights(np.asarray(array)):
         raise ModelError(f"assembly: weights must be finite, at least zero, and not all zero, got {weights!r}.")
-    is_small = jnp.abs(array) < lax.stop_gradient(least_weight(model) * jnp.max(array))
-    return jnp.where(is_small, array - lax.stop_gradient(array), array)
+    largest = lax.stop_gradient(jnp.max(array))
+    array = array / jnp.where(largest > 0.0, largest, 1.0)
+    return jnp.where(jnp.abs(array) < least_weight(model), array - lax.stop_gradient(array), array)
 
 
 def are_weights(values: np.ndarray) -> bool:

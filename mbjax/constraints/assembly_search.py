@@ -5,6 +5,7 @@ steps, in several metrics and lengths, is taken. The search repeats from other s
 the guess need not lead to the nearest solution. Everything here is for one world.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -20,7 +21,7 @@ from mbjax.model import zero_where_locked
 from mbjax.spatial import safe_norm, safe_sqrt
 
 from .assembly_problem import AssemblyProblem, Point, calc_jacobian, evaluate
-from .velocity_projection import pseudo_inverse_above_rounding
+from .row_inverse import invert_rows, invert_under_rows
 
 STEP_LENGTHS = (1.0, 0.3, 0.1, 0.01)  # lengths tried for each step; the best one is taken
 METRICS = (0.0, 1.0, 1.0)  # added to the weights for each first-order step, relative to the largest weight
@@ -85,7 +86,7 @@ def calc_start(problem: AssemblyProblem, found: AssemblySearch, signs: Float[Arr
     """
     q = jnp.where(jnp.all(signs == 0.0), problem.q_guess, found.best.q)
     change = difference_configuration(problem.model, problem.q_guess, q)
-    spread = safe_norm(change) / np.sqrt(change.size)
+    spread = safe_norm(change) / math.sqrt(change.size)
     size = jnp.where(found.converged, spread, jnp.maximum(spread, 0.5))
     return integrate_configuration(problem.model, problem.q_guess, zero_where_locked(problem.model, signs * size))
 
@@ -170,8 +171,11 @@ def improve(problem: AssemblyProblem, point: Point) -> tuple[Point, Bool[Array, 
 def calc_newton_step(problem: AssemblyProblem, point: Point) -> tuple[Step, Float[Array, ""]]:
     """Newton step d and λ from K (d, Δλ) = -r, of least norm if rows are redundant; and dᵀ H d, H the Lagrangian's."""
     K = calc_jacobian(problem, point.q, point.multipliers)
-    d, change = jnp.split(-pseudo_inverse_above_rounding(K) @ point.residual, [problem.W.shape[0]])
-    return Step(d, point.multipliers + change), d @ K[: d.size, : d.size] @ d
+    nv = problem.W.shape[0]
+    H = K[:nv, :nv]
+    d, change = jnp.split(-invert_under_rows(H, K[nv:, :nv]) @ point.residual, [nv])
+    d = zero_where_locked(problem.model, d)  # to the last bit
+    return Step(d, point.multipliers + change), d @ H @ d
 
 
 def calc_first_order_step(problem: AssemblyProblem, point: Point, added: float, cut_off: float) -> Step:
@@ -184,6 +188,7 @@ def calc_first_order_step(problem: AssemblyProblem, point: Point, added: float, 
     weights = jnp.diagonal(problem.W)
     scale = 1.0 / safe_sqrt(weights + added * jnp.max(weights))
     G, gradient = point.G * scale[None], point.gradient * scale
-    inverse = pseudo_inverse_above_rounding(G, cut_off)
+    inverse = invert_rows(G, cut_off)
     d = -inverse @ (point.error - G @ gradient) - gradient
+    d = zero_where_locked(problem.model, d)
     return Step(d * scale, -inverse.T @ (gradient + d))

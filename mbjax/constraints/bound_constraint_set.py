@@ -1,18 +1,18 @@
 """Constraints bound to a model, with references resolved and rows numbered."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-from jax.core import Tracer
 
 from mbjax.errors import ModelError
 from mbjax.execution import takes_model_first
 from mbjax.model import AbstractConstraint, MultibodyModel, unknown_constraint
+from mbjax.number_rules import shown
 from mbjax.topology import TreeTopology
+
+from .changed_numbers import with_active, with_numbers, with_stabilization_time, with_v_plus
 
 
 class BoundConstraintSet(eqx.Module):
@@ -53,50 +53,22 @@ class BoundConstraintSet(eqx.Module):
 
     def with_active(self, active: Mapping[str, Any]) -> "BoundConstraintSet":
         """The set with constraints switched on (True, 1.0) or off by name; the others stay as they are."""
-
-        def changed(constraint: AbstractConstraint, value: Any) -> AbstractConstraint:
-            value = cast(value, constraint.active.dtype)
-            if value.shape != ():
-                raise ModelError(
-                    f"with_active: {constraint.label} has one switch for all of its rows, got shape {value.shape}. Use "
-                    "jax.vmap for a batch of worlds."
-                )
-            return eqx.tree_at(lambda c: c.active, constraint, value)
-
-        return self._with(active, changed)
+        return self._with(active, with_active)
 
     def with_v_plus(self, v_plus: Mapping[str, Any]) -> "BoundConstraintSet":
         """The set with other rates after an impact by name, in m/s or rad/s: one per constraint, or one per row."""
-
-        def changed(constraint: AbstractConstraint, value: Any) -> AbstractConstraint:
-            value = cast(value, constraint.v_plus.dtype)
-            if value.shape not in ((), (constraint.num_rows,)):
-                raise ModelError(
-                    f"with_v_plus: {constraint.label} has {constraint.num_rows} row(s), got shape {value.shape}."
-                )
-            return eqx.tree_at(lambda c: c.v_plus, constraint, jnp.broadcast_to(value, (constraint.num_rows,)))
-
-        return self._with(v_plus, changed)
+        return self._with(v_plus, with_v_plus)
 
     def with_stabilization_time(self, stabilization_time: Mapping[str, Any]) -> "BoundConstraintSet":
         """The set with other times T of -2/T error_rate - 1/T² error by name, in s; None for no stabilization."""
-
-        def changed(constraint: AbstractConstraint, value: Any) -> AbstractConstraint:
-            time = cast(jnp.inf if value is None else value, constraint.stabilization_time.dtype)
-            if time.shape != () or (is_concrete(time) and not time > 0.0):
-                raise ModelError(
-                    f"with_stabilization_time: {constraint.label} takes a number of seconds > 0, or None for no "
-                    f"stabilization, got {value!r}. Use jax.vmap for a batch of worlds."
-                )
-            return eqx.tree_at(lambda c: c.stabilization_time, constraint, time)
-
-        return self._with(stabilization_time, changed)
+        return self._with(stabilization_time, with_stabilization_time)
 
     def with_numbers(self, name: str, **numbers: Any) -> "BoundConstraintSet":
         """The set with other numbers of one constraint, by field of its record: `with_numbers("rod", distance=0.6)`.
 
         These are points, ratios, lengths, stiffness, quaternions of frames, axes, positions of locks, and `parameters`
-        of custom constraints. A single number stands for all entries. Nothing recompiles.
+        of custom constraints. A single number stands for all entries. Nothing recompiles. Known numbers must satisfy
+        the rules of the constraint's constructor.
         """
         return self._with({name: numbers}, with_numbers)
 
@@ -108,6 +80,10 @@ class BoundConstraintSet(eqx.Module):
             )
 
     def _with(self, values: Mapping[str, Any], change: Any) -> "BoundConstraintSet":
+        if not isinstance(values, Mapping):
+            raise ModelError(
+                f"{change.__name__} takes values by the constraints' names in a dict, got {shown(values)}."
+            )
         constraints = list(self.constraints)
         for name, value in values.items():
             index = self._index(name)
@@ -120,54 +96,7 @@ class BoundConstraintSet(eqx.Module):
         return self.names.index(name)
 
 
-COMMON = ("active", "v_plus", "stabilization_time")  # each has a method of its own
-
-
-def with_numbers(constraint: AbstractConstraint, numbers: Mapping[str, Any]) -> AbstractConstraint:
-    """The record with some arrays replaced; each keeps its shape, and what was finite or infinite stays so."""
-    names = [f.name for f in dataclasses.fields(constraint) if not f.metadata.get("static", False)]
-    names = [n for n in names if n not in COMMON and getattr(constraint, n) is not None]
-    for name, value in numbers.items():
-        if name in COMMON:
-            raise ModelError(f"with_numbers: {constraint.label}: use with_{name}({{'{constraint.name}': …}}).")
-        if name not in names:
-            raise ModelError(f"with_numbers: {constraint.label} has no number '{name}'; it has: {', '.join(names)}.")
-        old, given = getattr(constraint, name), value
-        if not isinstance(old, jax.Array):
-            if jax.tree.structure(old) != jax.tree.structure(given):
-                raise ModelError(f"with_numbers: {constraint.label}: '{name}' must be nested as it was: {old!r}.")
-            new = jax.tree.map(lambda a, b: cast(b, a.dtype), old, given)
-        else:
-            new = replaced(f"with_numbers: {constraint.label}: '{name}'", old, given)
-        constraint = eqx.tree_at(lambda c, name=name: getattr(c, name), constraint, new)
-    return constraint
-
-
-def replaced(what: str, old: jax.Array, given: Any) -> jax.Array:
-    """The given value in the dtype and shape of the leaf it replaces."""
-    new = cast(given, old.dtype)
-    if new.shape not in ((), old.shape):
-        raise ModelError(f"{what} has shape {old.shape}, got {new.shape}. Use jax.vmap for a batch of worlds.")
-    new = jnp.broadcast_to(new, old.shape)
-    if is_concrete(new) and is_concrete(old) and not bool(jnp.all(jnp.isfinite(new) == jnp.isfinite(old))):
-        raise ModelError(
-            f"{what} was {old} and can't become {given!r}: what is finite stays finite, what is infinite infinite, as "
-            "the rows depend on it. Make another constraint and bind it."
-        )
-    return new
-
-
-def is_concrete(x: Any) -> bool:
-    """Whether the array's numbers are known, as they are outside of jit, grad and vmap."""
-    return not isinstance(x, Tracer)
-
-
 @takes_model_first
 def bound_constraints(model: MultibodyModel) -> BoundConstraintSet:
     """The model's own constraints as a bound set."""
     return BoundConstraintSet(tuple(getattr(model, "constraints", ())), model.topology)
-
-
-def cast(value: Any, dtype: Any) -> jax.Array:
-    """A number or switch in the dtype of the leaf it replaces."""
-    return jnp.asarray(value).astype(dtype)

@@ -11,7 +11,13 @@ from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Scala
 from mbjax.dynamics import calc_reflected_inertia, calc_tree_motion, split_forces
 from mbjax.errors import ModelError
 from mbjax.execution import for_worlds, takes_model_first
-from mbjax.forces import MultibodyForces, are_elements_at, calc_mobod_forces, force_elements_contribution
+from mbjax.forces import (
+    MultibodyForces,
+    are_elements_at,
+    calc_mobod_forces,
+    force_elements_contribution,
+    require_forces,
+)
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates, locked_velocities, zero_where_locked
 
@@ -28,6 +34,7 @@ from .constraint_kinematics import calc_constraint_terms
 from .contact_derivatives import are_contacts
 from .contact_motion import contact_motion_derivatives, with_contact_derivatives
 from .solvers.abstract_solver import AbstractConstraintSolver, DenseMassMatrix, KktMatrix
+from .solvers.checked_solver import checked_solver
 from .solvers.direct import Direct
 
 
@@ -70,6 +77,9 @@ def constrained_forward_dynamics(
     For contacts alone, with `force_elements` and no other forces, Jacobians by q, v and tau are closed forms.
     """
     cset.require_model(model)
+    if forces is not None:
+        require_forces("constrained_forward_dynamics", model, forces)
+    chosen = checked_solver("constrained_forward_dynamics", solver)
     if are_elements_at(forces, model, q, v) and not force_elements:
         forces, force_elements = None, True
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -83,8 +93,7 @@ def constrained_forward_dynamics(
         if force_elements:
             of_elements = force_elements_contribution(model, q, v)
             forces = of_elements if forces is None else forces + of_elements
-        solver = Direct() if solver is None else solver
-        result = for_worlds_of(_constrained_forward_dynamics, model, cset, q, v, tau, forces, solver)
+        result = for_worlds_of(_constrained_forward_dynamics, model, cset, q, v, tau, forces, chosen)
     vdot, force, num_redundant, residual = result
     return ConstrainedAcceleration(vdot, force, num_redundant.astype(jnp.int32), residual)
 
@@ -121,6 +130,7 @@ def solve_constrained_system(
 
     `constrained_system_variables` returns such matrices. A row of zeros has λ = 0. RBDL's SolveConstrainedSystem….
     """
+    solver = checked_solver("solve_constrained_system", solver)
     H, G, c, gamma = (jnp.asarray(x) for x in (H, G, c, gamma))
     nv, nc = c.shape[0], gamma.shape[0]
     if H.shape != (nv, nv) or G.shape != (nc, nv):
@@ -128,9 +138,7 @@ def solve_constrained_system(
             f"solve_constrained_system: c has {nv} and gamma {nc} entries, so H must be ({nv}, {nv}) and "
             f"G ({nc}, {nv}); got {H.shape} and {G.shape}."
         )
-    vdot, force, num_redundant, residual = for_worlds(
-        _solve_constrained_system, H, G, c, gamma, Direct() if solver is None else solver
-    )
+    vdot, force, num_redundant, residual = for_worlds(_solve_constrained_system, H, G, c, gamma, solver)
     return ConstrainedAcceleration(vdot, force, num_redundant.astype(jnp.int32), residual)
 
 

@@ -5,25 +5,24 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from mbjax.array_types import Accelerations, GeneralizedForces, Positions, Velocities
 from mbjax.errors import ModelError
 from mbjax.execution import takes_model_first
 from mbjax.execution.arrays import scan
-from mbjax.forces import MultibodyForces
+from mbjax.forces import MultibodyForces, require_forces
 from mbjax.kinematics import for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates
-from mbjax.number_rules import is_known
+from mbjax.number_rules import POSITIVE, checked_numbers, shown
 
 from .bound_constraint_set import BoundConstraintSet
 from .constrained_dynamics import calc_constrained_dynamics, calc_constraint_residual, kkt_solve, masked
 from .constrained_forward_dynamics import calc_constrained_dynamics_terms
 from .solvers.abstract_solver import AbstractConstraintSolver
-from .solvers.direct import Direct
+from .solvers.checked_solver import checked_solver
 
 LIMIT_STEPS = 5  # steps of the proximal method towards a torque weight of zero
 LIMIT_WEIGHT = 1.0 / 3.0  # torque weight of each step, as a power of eps; rounding grows with its inverse
@@ -55,6 +54,8 @@ def inverse_dynamics_with_constraints(
     Where vdot satisfies the constraints, `constrained_forward_dynamics` of tau returns it.
     """
     cset.require_model(model)
+    if forces is not None:
+        require_forces("inverse_dynamics_with_constraints", model, forces)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
@@ -98,23 +99,42 @@ def constrained_inverse_dynamics(
     1 / (kg m²) or 1 / kg, the sum (a - vdot)ᵀ M (a - vdot) + w |tau|² is least instead (RBDL's relaxed version). Raises
     `ModelError` for another weight.
 
-    `actuated` holds one truth value a velocity, True for all if none is given. Other arguments are as in
+    `actuated` holds one truth value (bool) a velocity, True for all if none is given. Other arguments are as in
     `constrained_forward_dynamics`, which returns the same vdot and force for this tau.
     """
     cset.require_model(model)
+    if forces is not None:
+        require_forces("constrained_inverse_dynamics", model, forces)
+    solver = checked_solver("constrained_inverse_dynamics", solver)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
-    driven = jnp.ones(model.num_velocities, bool) if actuated is None else jnp.asarray(actuated, bool)
-    driven = as_coordinates("actuated", driven, model.num_velocities, model.dtype)
-    if torque_weight is not None and is_known(torque_weight) and not np.all(np.asarray(torque_weight) > 0.0):
-        raise ModelError(
-            f"constrained_inverse_dynamics: torque_weight must be > 0, got {torque_weight}; leave it out for the least "
-            "torques of the exact motion."
-        )
-    weight = None if torque_weight is None else jnp.asarray(torque_weight, model.dtype)
-    solver = Direct() if solver is None else solver
+    driven = as_coordinates("actuated", truth_values(model, actuated), model.num_velocities, model.dtype)
+    weight = None if torque_weight is None else jnp.asarray(checked_weight(torque_weight), model.dtype)
     return for_worlds_of(_constrained_inverse_dynamics, model, cset, q, v, vdot, forces, driven, weight, solver)
+
+
+def truth_values(model: MultibodyModel, actuated: ArrayLike | None) -> Bool[Array, " nv"]:
+    """Which velocities are actuated, all if None is given; raises `ModelError` for indices, names and other numbers."""
+    if actuated is None:
+        return jnp.ones(model.num_velocities, bool)
+    try:
+        given = jnp.asarray(actuated)
+    except (TypeError, ValueError):
+        given = None
+    if given is None or given.dtype != bool:
+        raise ModelError(
+            f"constrained_inverse_dynamics: actuated must be {model.num_velocities} truth values of type bool, one for "
+            f"each velocity, got {shown(actuated)}. Of indices they are np.isin(np.arange(model.num_velocities), "
+            "indices); a joint with this name has the indices model.joint(name).v."
+        )
+    return given
+
+
+def checked_weight(torque_weight: ArrayLike) -> ArrayLike:
+    """The weight of torques; raises `ModelError` unless it is one finite number > 0."""
+    hint = "Leave it out for the least torques of the exact motion."
+    return checked_numbers("constrained_inverse_dynamics", "torque_weight", torque_weight, POSITIVE, hint=hint)
 
 
 def _constrained_inverse_dynamics(

@@ -19,6 +19,7 @@ from .constraint_kinematics import calc_constraint_terms
 from .contact_derivatives import are_contacts
 from .contact_motion import contact_impulse_derivatives, with_contact_derivatives
 from .solvers.abstract_solver import AbstractConstraintSolver
+from .solvers.checked_solver import checked_solver
 from .solvers.direct import Direct
 
 
@@ -57,6 +58,7 @@ def constraint_impulses(
     For contacts alone that use their own `v_plus`, Jacobians by q and v_minus are closed forms.
     """
     cset.require_model(model)
+    chosen = checked_solver("constraint_impulses", solver)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v_minus = as_coordinates("v_minus", v_minus, model.num_velocities, model.dtype)
     if v_plus is not None:
@@ -67,8 +69,7 @@ def constraint_impulses(
     if solver is None and v_plus is None and are_contacts(cset):
         result = with_contact_derivatives(impulses_by_default, contact_impulse_derivatives, model, cset, q, v_minus)
     else:
-        solver = Direct() if solver is None else solver
-        result = for_worlds_of(_constraint_impulses, model, cset, q, v_minus, v_plus, solver)
+        result = for_worlds_of(_constraint_impulses, model, cset, q, v_minus, v_plus, chosen)
     change, impulse, num_redundant, residual = result
     v = zero_where_locked(model, v_minus) + change
     return ConstraintImpulses(v, impulse, num_redundant.astype(jnp.int32), residual)

@@ -10,7 +10,7 @@ from mbjax.array_types import GeneralizedForces, Positions, Velocities
 from mbjax.dynamics import inverse_dynamics, mass_matrix
 from mbjax.errors import ModelError
 from mbjax.execution import compiled_outside_jit, takes_model_first
-from mbjax.forces import MultibodyForces
+from mbjax.forces import MultibodyForces, require_forces
 from mbjax.kinematics import (
     calc_position_kinematics,
     calc_velocity_kinematics,
@@ -94,6 +94,8 @@ def constrained_system_variables(
 
     `forces` are all forces that act besides tau and the constraints, as for `forward_dynamics`.
     """
+    if forces is not None:
+        require_forces("constrained_system_variables", model, forces)
     terms = constraint_terms(model, cset, q, v)
     tau = as_coordinates("tau", tau, model.num_velocities, model.dtype)
     forces = MultibodyForces.zero(model) if forces is None else forces
@@ -151,6 +153,11 @@ def constraint_forces_by_name(
     cset: BoundConstraintSet, multipliers: Float[Array, "*batch nc"]
 ) -> dict[str, Float[Array, "*batch k"]]:
     """Forces λ, or impulses, of each constraint by its name; leading axes are kept."""
+    if not isinstance(cset, BoundConstraintSet):
+        raise ModelError(
+            "constraint_forces_by_name: cset must be a BoundConstraintSet, as ConstraintSet.bind(model) returns it, "
+            f"got {type(cset).__name__}."
+        )
     multipliers = jnp.asarray(multipliers)
     if multipliers.shape[-1:] != (cset.num_rows,):
         raise ModelError(

@@ -90,6 +90,13 @@ class ConstraintSet:
         """Adds a custom constraint: the user's own equations, in JAX."""
         return self.add_constraint(CustomConstraint(function, num_rows, level, parameters, **options))
 
+    def require_model(self, model: Any) -> None:
+        """Raises `ModelError`: this set is not bound to any model yet."""
+        raise ModelError(
+            "the constraint set is not bound to a model: call .bind(model), and pass the BoundConstraintSet that it "
+            "returns."
+        )
+
     def bind(self, model: MultibodyModel) -> BoundConstraintSet:
         """Binds the set to a model: looks up references, casts numbers to its dtype, fills in default points."""
         if not isinstance(model, MultibodyModel):

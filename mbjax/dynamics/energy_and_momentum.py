@@ -43,11 +43,12 @@ def spatial_momentum_in_world_about_point(
     model: MultibodyModel, q: Positions, v: Velocities, p_WoP_W: Vector3, model_instances: Instances = None
 ) -> SpatialVector:
     """Spatial momentum L_WSP_W about P, of all bodies or some instances': angular (kg m²/s), then linear (kg m/s)."""
+    point = as_coordinates("p_WoP_W", p_WoP_W, 3, model.dtype)
     position = calc_position_kinematics(model, q)
     velocity = calc_velocity_kinematics(model, position, q, v)
     counted = None if model_instances is None else selected_bodies(model, model_instances)
     L_Mo = calc_momenta_in_mobods(model, position, velocity, counted)
-    p_PM_W = position.p_WM - jnp.asarray(p_WoP_W, model.dtype)[:, None]
+    p_PM_W = position.p_WM - point[:, None]
     angular = L_Mo[:3] + ca.cross(p_PM_W, L_Mo[3:])
     return jnp.sum(jnp.concatenate([angular, L_Mo[3:]]), axis=-1)
 

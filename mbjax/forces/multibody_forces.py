@@ -3,7 +3,9 @@
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -34,6 +36,16 @@ class MultibodyForces(eqx.Module):
         return MultibodyForces(model.zeros(model.num_velocities), model.zeros(model.num_bodies, 6))
 
     def __add__(self, other: "MultibodyForces") -> "MultibodyForces":
+        """The sum of both; one of them may be of several worlds, with leading axes."""
+        if not isinstance(other, MultibodyForces):
+            return NotImplemented
+        for what, size in (("generalized", 1), ("body", 2)):
+            one, two = jnp.shape(getattr(self, what)), jnp.shape(getattr(other, what))
+            common = min(len(one), len(two))
+            if common < size or one[-common:] != two[-common:]:
+                raise ModelError(
+                    f"MultibodyForces: {what} of shapes {one} and {two} can't be added: add forces on one model."
+                )
         return MultibodyForces(self.generalized + other.generalized, self.body + other.body)
 
     def __check_init__(self):
@@ -43,9 +55,29 @@ class MultibodyForces(eqx.Module):
             )
 
 
+def require_forces(call: str, model: MultibodyModel, forces: Any) -> None:
+    """Raises `ModelError` unless `forces` are `MultibodyForces` of the model's sizes."""
+    if not isinstance(forces, MultibodyForces):
+        is_array = isinstance(forces, jax.Array | np.ndarray)
+        came = f"an array of shape {forces.shape}" if is_array else type(forces).__name__
+        raise ModelError(
+            f"{call}: forces must be mbjax.MultibodyForces(generalized, body), got {came}. Start from "
+            "mbjax.MultibodyForces.zero(model)."
+        )
+    nv, nb = model.num_velocities, model.num_bodies
+    for what, size in (("generalized", (nv,)), ("body", (nb, 6))):
+        shape = jnp.shape(getattr(forces, what))
+        if shape[: len(size)] != size or len(shape) not in (len(size), len(size) + model.num_world_axes):
+            raise ModelError(
+                f"{call}: forces.{what} has shape {shape}, the model needs {size}. Functions take one world: use "
+                "jax.vmap for a batch."
+            )
+
+
 @takes_model_first
 def force_in_world(model: MultibodyModel, forces: MultibodyForces, body: str | int) -> SpatialVector:
     """Spatial force F_Bo_W on one body: torque about its origin Bo (N m) and force (N), in W."""
+    require_forces("force_in_world", model, forces)
     return forces.body[model.body_index(body)]
 
 
@@ -54,6 +86,7 @@ def add_in_force_in_world(
     model: MultibodyModel, forces: MultibodyForces, body: str | int, F_Bo_W: SpatialVector
 ) -> MultibodyForces:
     """Adds a torque (N m) and force (N) on a body at its origin Bo, expressed in W."""
+    require_forces("add_in_force_in_world", model, forces)
     added = forces.body.at[model.body_index(body)].add(as_coordinates("F_Bo_W", F_Bo_W, 6, model.dtype))
     return MultibodyForces(forces.generalized, added)
 
@@ -81,6 +114,7 @@ def add_in_one_force(
     model: MultibodyModel, forces: MultibodyForces, joint: str | int, joint_dof: int, joint_tau: ArrayLike
 ) -> MultibodyForces:
     """Adds a torque (N m) or force (N) along one of a joint's velocities, counted from 0."""
+    require_forces("add_in_one_force", model, forces)
     where = model.joint(joint)
     size = where.all_v.stop - where.all_v.start
     if not 0 <= joint_dof < size:
@@ -97,6 +131,7 @@ def add_in_one_force(
 @compiled_outside_jit
 def generalized_forces(model: MultibodyModel, q: Positions, forces: MultibodyForces) -> GeneralizedForces:
     """Generalized forces tau + sum J^T F_Bo_W that do the work of all `forces`, in N m or N."""
+    require_forces("generalized_forces", model, forces)
     position = calc_position_kinematics(model, q)
     F_T = calc_mobod_forces(model, position, forces.body)
     tau = as_coordinates("forces.generalized", forces.generalized, model.num_velocities, model.dtype)

@@ -4,9 +4,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions, Velocities
+from mbjax.errors import ModelError
 from mbjax.execution import compiled_outside_jit
 from mbjax.execution.derivative_rules import varying_alike
 from mbjax.kinematics import (
@@ -18,6 +20,7 @@ from mbjax.kinematics import (
     velocity_to_qdot,
 )
 from mbjax.model import AbstractForceElement, MultibodyModel, as_coordinates
+from mbjax.number_rules import shown
 
 from .gravity import calc_gravity_potential_energy
 
@@ -51,7 +54,18 @@ def non_conservative_power(model: MultibodyModel, q: Positions, v: Velocities) -
 
 @compiled_outside_jit
 def force_element_power(model: MultibodyModel, q: Positions, v: Velocities, index: int) -> ForceElementPower:
-    """Conservative and non-conservative power of `model.force_elements[index]`, in W."""
+    """Conservative and non-conservative power of `model.force_elements[index]`, in W.
+
+    Gravity is not among them; Drake counts it, as its force element 0. Raises `ModelError` for an index that no
+    element has.
+    """
+    number = len(model.force_elements)
+    if not isinstance(index, int | np.integer) or not 0 <= index < number:
+        came = "an array" if isinstance(index, jax.Array) else shown(index)
+        raise ModelError(
+            f"force_element_power: there is no force element {came}: the model has {number}, numbered from 0, and "
+            "gravity is not among them."
+        )
     return calc_power(model, calc_state(model, q, v), model.force_elements[index])
 
 

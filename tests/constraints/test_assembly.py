@@ -11,6 +11,7 @@ import pytest
 
 import mbjax
 from mbjax.constraints import BoundConstraintSet, ConstraintSet
+from mbjax.constraints.row_inverse import invert_under_rows
 from tests.constraints.mechanisms import (
     PLANAR,
     Mechanism,
@@ -155,6 +156,69 @@ def test_what_assembly_refuses(given: dict, message: str) -> None:
     if "another model" in message:
         with pytest.raises(mbjax.ModelError, match=message):
             mbjax.assembly_qdot(mechanism.model, given["cset"], mechanism.q, mechanism.v)
+
+
+def arm_on_a_rod(length: float, dtype: type) -> tuple[mbjax.MultibodyModel, BoundConstraintSet]:
+    """Three links of this length in a plane, whose tip is a rod of 0.4 lengths away from a point."""
+    plant, parent = mbjax.MultibodyPlant(), "world"
+    for i in range(3):
+        link(plant, f"l{i}", 1.0, [-0.5 * length, 0.0, 0.0], 0.2 * length)
+        hinge(plant, f"j{i}", parent, f"l{i}", [length if i else 0.0, 0.0, 0.0])
+        parent = f"l{i}"
+    model = mbjax.astype(plant.finalize(), dtype)
+    anchor, tip = length * np.array([1.8, 1.0, 0.0]), length * np.array([1.0, 0.0, 0.0])
+    rod = ConstraintSet().add_distance_constraint("world", anchor, parent, tip, 0.4 * length, name="rod")
+    return model, rod.bind(model)
+
+
+SIZES = {jnp.float64: [1.0, 1e8, 1e-12], jnp.float32: [1.0, 1e4, 1e-6]}
+ROUNDING = {jnp.float64: 1e-12, jnp.float32: 1e-5}
+
+
+@pytest.mark.parametrize("dtype", SIZES, ids=["float64", "float32"])
+def test_velocities_of_small_mechanisms_with_weights_of_any_size(dtype: type) -> None:
+    """Links of 5 mm, and weights times any number: the rank of the rows depends on neither, so all of them hold."""
+    model, cset = arm_on_a_rod(0.005, dtype)
+    q, v_guess = jnp.array([0.4, 0.3, 0.2], dtype), np.array([1.0, 2.0, 3.0])
+    G = np.asarray(mbjax.constraints_jacobian(model, cset, q), float)
+    for ratios in ([1.0, 1.0, 1.0], [300.0, 1.0, 1.0], [100.0, 100.0, 1.0]):
+        to_rows = G.T / np.array(ratios)[:, None]
+        nearest = v_guess - to_rows @ np.linalg.solve(G @ to_rows, G @ v_guess)
+        for size in SIZES[dtype]:
+            weights = size * jnp.array(ratios, dtype)
+            v = np.asarray(assembly_qdot(model, cset, q, jnp.asarray(v_guess, dtype), weights), float)
+            assert relative_error(v, nearest) < 10.0 * ROUNDING[dtype]  # of weights as unlike as 300 and 1
+            assert np.abs(G @ v).max() < ROUNDING[dtype] * np.linalg.norm(G) * np.linalg.norm(v)
+
+
+@pytest.mark.parametrize(
+    "dtype", [jnp.float32, pytest.param(jnp.float64, marks=pytest.mark.whole_run("the same in float32"))]
+)
+def test_small_mechanisms_are_assembled_with_weights_of_any_size(dtype: type) -> None:
+    """The links of 5 mm turn as those of 0.5 m do, with weights of 1 times any number."""
+    model, cset = arm_on_a_rod(0.005, dtype)
+    q = jnp.array([0.4, 0.3, 0.2], dtype)
+    for size in SIZES[dtype]:
+        found = assembly_q(model, cset, q, size * jnp.ones(3, dtype))
+        assert int(found.status) == mbjax.AssemblyStatus.CONVERGED
+        assert np.abs(found.error).max() < ROUNDING[dtype] * 0.005
+        np.testing.assert_allclose(found.q, [-0.17113257, 0.65748936, 0.85835366], rtol=0, atol=ROUNDING[dtype] + 1e-8)
+
+
+@pytest.mark.parametrize("redundant", [False, True])
+def test_inverse_under_rows(redundant: bool) -> None:
+    """The inverse of [H Gᵀ; G 0] where it has one, and K X K = K where rows are redundant, of any length or zero."""
+    rng = np.random.default_rng(0)
+    H, G = rng.normal(size=(5, 5)), rng.normal(size=(3, 5)) * np.array([[1.0], [1e-6], [1e3]])
+    if redundant:
+        G = np.concatenate([G, G[:1] + 1e6 * G[1:2], np.zeros((1, 5))])
+    K = np.block([[H, G.T], [G, np.zeros((len(G), len(G)))]])
+    X = np.asarray(invert_under_rows(jnp.asarray(H), jnp.asarray(G)))
+    size = np.concatenate([np.ones(5), 1.0 / np.maximum(np.linalg.norm(G, axis=1), 1e-300)])
+    size[-1] = 1.0 if redundant else size[-1]
+    np.testing.assert_allclose(size[:, None] * (K @ X @ K - K) * size, 0.0, rtol=0, atol=1e-10)
+    if not redundant:
+        np.testing.assert_allclose((X @ K) * size / size[:, None], np.eye(8), rtol=0, atol=1e-10)
 
 
 @functools.cache

@@ -268,3 +268,32 @@ def test_new_numbers_run_the_same_program() -> None:
     compiled_forward(heavier, case.cset.with_active({"loop": 0.0}), case.q, case.v, torques(case))
     assert compiled_forward._cache_size() == first
     assert first <= before + 1
+
+
+def test_wrong_solvers_and_forces() -> None:
+    """Each message names what the user gave, also in jit, where an array is traced."""
+    case = mechanisms.four_bar()
+    state = case.model, case.cset, case.q, case.v
+    forward, inverse = mbjax.constrained_forward_dynamics, mbjax.constrained_inverse_dynamics
+    for solver, came in ((mbjax.NullSpace, "the class NullSpace"), ("Direct", "str 'Direct'")):
+        message = rf"solver must be an instance of a strategy, like mbjax\.Direct\(\), got {came}"
+        for call in (
+            lambda solver: forward(*state, case.v, solver=solver),
+            lambda solver: inverse(*state, case.v, solver=solver),
+            lambda solver: mbjax.constraint_impulses(*state, solver=solver),
+            lambda solver: mbjax.solve_constrained_system(np.eye(2), np.eye(2), np.ones(2), np.ones(2), solver),
+        ):
+            with pytest.raises(mbjax.ModelError, match=message):
+                call(solver)
+    for call in (
+        lambda forces: forward(*state, case.v, forces),
+        lambda forces: forward(*state, case.v, forces, force_elements=True),
+        lambda forces: inverse(*state, case.v, forces),
+        lambda forces: mbjax.inverse_dynamics_with_constraints(*state, case.v, np.zeros(2), forces),
+        lambda forces: mbjax.constrained_system_variables(*state, case.v, forces),
+    ):
+        for run in (call, jax.jit(call)):
+            with pytest.raises(mbjax.ModelError, match=r"must be mbjax\.MultibodyForces.*got an array of shape \(3,\)"):
+                run(case.v)
+        with pytest.raises(mbjax.ModelError, match=r"forces\.generalized has shape \(2,\), the model needs \(3,\)"):
+            call(mbjax.MultibodyForces(jnp.zeros(2), jnp.zeros((4, 6))))

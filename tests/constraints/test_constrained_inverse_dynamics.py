@@ -115,8 +115,13 @@ def test_wrong_sizes() -> None:
     case = mechanisms.five_bar()
     with pytest.raises(ValueError, match="actuated has shape"):
         mbjax.constrained_inverse_dynamics(case.model, case.cset, case.q, case.v, case.v, actuated=[True])
-    for weight in (0.0, -1.0, np.nan):
-        with pytest.raises(mbjax.ModelError, match=r"torque_weight must be > 0, got .*; leave it out"):
+    for weight in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(mbjax.ModelError, match=r"torque_weight must be a finite number > 0, got .* Leave it out"):
             mbjax.constrained_inverse_dynamics(case.model, case.cset, case.q, case.v, case.v, torque_weight=weight)
+    with pytest.raises(mbjax.ModelError, match=r"torque_weight must be one number, got shape \(2,\)"):
+        mbjax.constrained_inverse_dynamics(case.model, case.cset, case.q, case.v, case.v, torque_weight=[1.0, 2.0])
+    for indices in ([0, 1], ["left_shoulder"], np.array([1.0, 0.0, 1.0, 0.0]), np.array([1, 0, 1, 0])):
+        with pytest.raises(mbjax.ModelError, match=r"actuated must be 4 truth values of type bool.*np\.isin"):
+            mbjax.constrained_inverse_dynamics(case.model, case.cset, case.q, case.v, case.v, actuated=indices)
     with pytest.raises(ValueError, match="force has shape"):
         mbjax.inverse_dynamics_with_constraints(case.model, case.cset, case.q, case.v, case.v, jnp.zeros(1))

@@ -154,6 +154,60 @@ def test_numbers_that_a_bound_set_refuses() -> None:
     assert float(rod.with_numbers("rod", distance=0.7).constraint("rod").distance) == 0.7
 
 
+def test_rules_of_constructors_hold_for_new_numbers() -> None:
+    """Known numbers alone: traced ones pass, such as switches that are differentiated."""
+    model, ends = four_bar().model, ("crank", ZERO, "rocker", ZERO)
+    constraints = ConstraintSet().add_distance_constraint(*ends, 0.6, name="rod")
+    constraints.add_distance_constraint(*ends, 0.6, stiffness=10.0, name="spring")
+    constraints.add_loop_constraint("crank", "rocker", None, None, LINE, name="loop")
+    cset = constraints.bind(model)
+    for value in (5.0, 0.5, -1, np.nan, "off"):
+        with pytest.raises(ModelError, match=r"with_active: DistanceConstraint 'spring': active must be True or False"):
+            cset.with_active({"spring": value})
+    assert [float(cset.with_active({"spring": x}).active[1]) for x in (True, 0, 1.0, np.False_)] == [1.0, 0.0, 1.0, 0.0]
+    assert jax.jit(lambda x: cset.with_active({"spring": x}).active[1])(0.5) == 0.5
+    with pytest.raises(
+        ModelError, match=r"with_active takes values by the constraints' names in a dict, got \['rod'\]"
+    ):
+        cset.with_active(["rod"])
+    for value in (np.nan, np.inf, "fast"):
+        with pytest.raises(ModelError, match=r"with_v_plus: DistanceConstraint 'rod' takes 1 finite number"):
+            cset.with_v_plus({"rod": value})
+    for name, numbers, message in (
+        ("rod", {"distance": -1.0}, "'distance' must be a finite number > 0, got -1.0"),
+        ("rod", {"distance": "far"}, "'distance' takes numbers of shape (), got 'far'"),
+        ("rod", {"damping": 1.0}, "a rigid constraint has no damping"),
+        ("spring", {"stiffness": -5.0}, "'stiffness' must be a finite number > 0"),
+        ("spring", {"damping": -0.1}, "'damping' must be a finite number >= 0"),
+        ("loop", {"axes": 0.0}, "row 0 of 'axes' is zero"),
+        ("loop", {"quaternion_AP": 0.0}, "'quaternion_AP' must be finite and not all zero"),
+    ):
+        with pytest.raises(ModelError, match=re.escape(message)):
+            cset.with_numbers(name, **numbers)
+    stiffer = cset.with_numbers("spring", stiffness=20.0, damping=0.0, distance=0.1).with_numbers("rod", damping=0.0)
+    assert float(stiffer.constraint("spring").stiffness) == 20.0
+    assert jax.jit(lambda x: cset.with_numbers("rod", distance=x).constraint("rod").distance)(-1.0) == -1.0
+
+
+def test_sets_that_are_not_bound_say_so() -> None:
+    model, _, q, v = vars(four_bar()).values()
+    loose = ConstraintSet()
+    for call in (
+        lambda: mbjax.constraints_jacobian(model, loose, q),
+        lambda: mbjax.constrained_forward_dynamics(model, loose, q, v, v),
+        lambda: mbjax.constrained_inverse_dynamics(model, loose, q, v, v),
+        lambda: mbjax.constraint_impulses(model, loose, q, v),
+        lambda: mbjax.constrained_system_variables(model, loose, q, v, v),
+        lambda: mbjax.project_onto_constraints(model, loose, q, v),
+        lambda: mbjax.assembly_q(model, loose, q),
+        lambda: mbjax.assembly_qdot(model, loose, q, v),
+        lambda: mbjax.check_constraints(model, loose, q),
+        lambda: mbjax.constraint_forces_by_name(loose, []),
+    ):
+        with pytest.raises(ModelError, match=r"\.bind\(model\)"):
+            call()
+
+
 def unbound(contact):
     return mbjax.ContactConstraint(contact.body, contact.p_BP, contact.normals, name=contact.name)
 

@@ -178,6 +178,15 @@ def test_momentum_of_free_bodies_changes_by_gravity_alone():
     assert relative_error(momentum_rate(x.q, x.v), expected) < 1e-11
 
 
+def test_momentum_about_what_is_no_point():
+    """One number or row would count for all coordinates or rows."""
+    model = model_of("chain")
+    q, v = model.parameters.default_positions, jnp.zeros(model.num_velocities)
+    for point in (1.0, [1.0], np.ones((1, 3)), [1.0, 2.0]):
+        with pytest.raises(mbjax.ModelError, match="p_WoP_W"):
+            mbjax.spatial_momentum_in_world_about_point(model, q, v, point)
+
+
 def test_momentum_is_mass_times_velocity_of_the_centre(state):
     *_, sides = state
     assert relative_error(sides["momentum"][3:], sides["total mass"] * sides["v_WScm"]) < 1e-12

@@ -59,12 +59,49 @@ def test_wrong_places_are_refused():
         mbjax.add_in_force_in_world(model, zero, "b60", jnp.zeros(6))
     with pytest.raises(mbjax.ModelError, match=r"MultibodyForces: body must be \(nb, 6\)"):
         mbjax.MultibodyForces(zero.generalized, jnp.zeros((3, 5)))
-    with pytest.raises(mbjax.ModelError, match=r"MultibodyForces: body has shape \(3, 6\), the model needs"):
+    with pytest.raises(mbjax.ModelError, match=r"forces.body has shape \(3, 6\), the model needs"):
         mbjax.generalized_forces(
             model, model.parameters.default_positions, mbjax.MultibodyForces(zero.generalized, jnp.zeros((3, 6)))
         )
     with pytest.raises(ValueError, match="F_Bp_E has shape"):
         mbjax.add_in_force(model, model.parameters.default_positions, zero, "b6", jnp.zeros(3), jnp.zeros(3), "world")
+
+
+def test_forces_of_wrong_shapes_are_refused():
+    """Out of range JAX would drop a force that is added, and read the last one."""
+    model = every_element().model
+    zero, nv, nb = mbjax.MultibodyForces.zero(model), model.num_velocities, model.num_bodies
+    few_bodies = mbjax.MultibodyForces(zero.generalized, jnp.ones((1, 6)))
+    few_joints = mbjax.MultibodyForces(jnp.ones(1), zero.body)
+    q, last = model.parameters.default_positions, nb - 1
+    for name, call in (
+        ("force_in_world", lambda f: mbjax.force_in_world(model, f, last)),
+        ("add_in_force_in_world", lambda f: mbjax.add_in_force_in_world(model, f, last, jnp.ones(6))),
+        ("add_in_force_in_world", lambda f: mbjax.add_in_force(model, q, f, last, jnp.zeros(3), jnp.ones(6), "world")),
+        ("add_in_one_force", lambda f: mbjax.add_in_one_force(model, f, "j3", 1, 1.0)),
+        ("generalized_forces", lambda f: mbjax.generalized_forces(model, q, f)),
+    ):
+        with pytest.raises(mbjax.ModelError, match=rf"{name}: forces.body has shape \(1, 6\), .* \({nb}, 6\)"):
+            call(few_bodies)
+        with pytest.raises(mbjax.ModelError, match=rf"{name}: forces.generalized has shape \(1,\), .* \({nv},\)"):
+            call(few_joints)
+        with pytest.raises(mbjax.ModelError, match=rf"{name}: forces must be .*, got an array of shape \({nv},\)"):
+            call(zero.generalized)
+    for wrong in (few_bodies, few_joints):
+        with pytest.raises(mbjax.ModelError, match="can't be added: add forces on one model"):
+            wrong + zero
+    with pytest.raises(TypeError, match="unsupported operand"):
+        zero + zero.body
+    many = jax.tree.map(lambda x: jnp.stack([x, x]), zero)
+    assert (many + zero).body.shape == (2, nb, 6)  # of each world and of all
+
+
+def test_power_of_an_element_that_is_none():
+    model = every_element().model
+    q, v, number = model.parameters.default_positions, jnp.zeros(model.num_velocities), len(model.force_elements)
+    for index in (number, -1, "j0", 0.5):
+        with pytest.raises(mbjax.ModelError, match=rf"the model has {number}, .* gravity is not among them"):
+            mbjax.force_element_power(model, q, v, index)
 
 
 class Magnet(mbjax.AbstractForceElement):
