@@ -25,6 +25,14 @@ class LeafRule:
     hint: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class BetweenRule(NumberRule):
+    """A rule for numbers strictly between two."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+
 PARAMETER_RULES = {
     "body_mass": LeafRule("mass", "kg", NOT_NEGATIVE),
     "body_com": LeafRule("centre of mass", "m", FINITE),
@@ -71,6 +79,24 @@ COLLISION_RULES = {
     "stiction_tolerance": LeafRule("stiction_tolerance", "m/s", POSITIVE),
     "sap_near_rigid_threshold": LeafRule("near_rigid_threshold", "", NOT_NEGATIVE),
     "smoothing_length": LeafRule("contact_smoothing_length", "m", NOT_NEGATIVE),
+}
+
+POISSONS_RATIO = BetweenRule("between -1 and 0.5", lambda x: (x > -1.0) & (x < 0.5), low=-1.0, high=0.5)
+
+# By the names of the fields of deformable bodies.
+DEFORMABLE_RULES = {
+    "reference_positions": LeafRule("reference positions", "m", FINITE),
+    "youngs_modulus": LeafRule("Young's modulus", "Pa", POSITIVE),
+    "poissons_ratio": LeafRule("Poisson's ratio", "", POISSONS_RATIO),
+    "mass_density": LeafRule("mass density", "kg/m³", POSITIVE),
+    "mass_damping": LeafRule("mass damping", "1/s", NOT_NEGATIVE),
+    "stiffness_damping": LeafRule("stiffness damping", "s", NOT_NEGATIVE),
+    "anchors": LeafRule("anchors", "m", FINITE),
+    "enabled": LeafRule("enabled", "", FINITE),
+    "dynamic_friction": LeafRule("dynamic_friction", "", NOT_NEGATIVE),
+    "relaxation_time": LeafRule("relaxation_time", "s", NOT_NEGATIVE),
+    "hunt_crossley_dissipation": LeafRule("hunt_crossley_dissipation", "s/m", NOT_NEGATIVE),
+    "force_densities": LeafRule("force density", "", FINITE),
 }
 
 # Rules for force elements, constraints and distributions, users' own too, by the names of their fields.

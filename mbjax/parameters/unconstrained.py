@@ -14,6 +14,7 @@ from mbjax.model import (
     MultibodyModel,
     leaf_name,
 )
+from mbjax.model.leaf_rules import DEFORMABLE_RULES, BetweenRule
 from mbjax.number_rules import FINITE, NumberRule, is_finite
 from mbjax.spatial import (
     central_second_moment,
@@ -37,11 +38,12 @@ Leaves = dict[str, Array]  # by place in the model
 def unconstrained(model: MultibodyModel, spec: MultibodyModel) -> MultibodyModel:
     """The leaves that `spec` chooses as numbers that may take any value; None in place of the other leaves.
 
-    Numbers that must be positive become their logarithms, upper limits the logarithm of their distance to the lower
-    ones, dynamic friction the logit of its ratio to the static one, and a unit inertia the six numbers of its
-    log-Cholesky factor about the centre of mass; other leaves stay as they are. Values without such a number are held,
-    with zero in their place and zero derivatives: damping, friction or gains of zero, infinite limits, and the centre
-    of mass and inertia of a body that is a point, a rod, a sheet, or not physical.
+    Numbers that must be positive become their logarithms, Poisson's ratios the logit of their place between -1 and ½,
+    upper limits the logarithm of their distance to the lower ones, dynamic friction of surfaces the logit of its ratio
+    to the static one, and a unit inertia the six numbers of its log-Cholesky factor about the centre of mass; other
+    leaves stay as they are. Values without such a number are held, with zero in their place and zero derivatives:
+    damping, friction or gains of zero, infinite limits, and the centre of mass and inertia of a body that is a point, a
+    rod, a sheet, or not physical.
     """
     chosen = chosen_places(model, spec)
     leaves, rules = leaves_of(model), rules_of(model)
@@ -75,6 +77,8 @@ def rules_of(model: MultibodyModel) -> dict[str, NumberRule]:
     for path, _ in jax.tree_util.tree_leaves_with_path(model):
         name, section = leaf_name(path), path[0].name
         table = {"parameters": PARAMETER_RULES, "collision": COLLISION_RULES}.get(section)
+        if section == "deformables":
+            table, name = DEFORMABLE_RULES, path[1].name
         rules[jax.tree_util.keystr(path)] = ELEMENT_RULES.get(name, FINITE) if table is None else table[name].rule
     return rules
 
@@ -108,7 +112,10 @@ def chosen_places(model: MultibodyModel, spec: MultibodyModel) -> set[str]:
 
 
 def encoded(rule: NumberRule, x: Array) -> Array:
-    """Logarithms where a rule wants positive numbers, else the numbers; zero where there is no finite one."""
+    """Logarithms where a rule wants positive numbers, logits between two, else the numbers; 0 where there is none."""
+    if isinstance(rule, BetweenRule):
+        ratio = (jnp.where(rule.holds(x), x, 0.5 * (rule.low + rule.high)) - rule.low) / (rule.high - rule.low)
+        return jnp.log(ratio) - jnp.log1p(-ratio)
     if rule.is_positive:
         has_one = (x > 0.0) & is_finite(x)
         return jnp.where(has_one, jnp.log(jnp.where(has_one, x, 1.0)), 0.0)
@@ -117,6 +124,10 @@ def encoded(rule: NumberRule, x: Array) -> Array:
 
 def decoded(rule: NumberRule, base: Array, number: Array) -> Array:
     """Inverse of `encoded`; values without an encoding stay as in `base`."""
+    if isinstance(rule, BetweenRule):
+        edge = jnp.finfo(base.dtype).eps  # a number that rounds to one of the ends would be no longer between
+        ratio = jnp.clip(jax.nn.sigmoid(number), edge, 1.0 - edge)
+        return jnp.where(rule.holds(base), rule.low + (rule.high - rule.low) * ratio, base)
     if rule.is_positive:
         return jnp.where((base > 0.0) & is_finite(base), jnp.exp(number), base)
     return jnp.where(is_finite(base), number, base)

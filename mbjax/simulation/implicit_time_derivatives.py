@@ -14,7 +14,7 @@ from mbjax.model import MultibodyModel, as_coordinates
 
 from .constraint_rows import calc_rows_now, solve_with_rows
 from .ports import Inputs, as_inputs
-from .state import State, as_state
+from .state import State, as_state, require_rigid_bodies_alone
 from .time_derivatives import calc_terms_now
 
 
@@ -27,6 +27,7 @@ def implicit_time_derivatives_residual(
     locked velocity is its acceleration. Drake's CalcImplicitTimeDerivativesResidual.
     """
     state = as_state(model, state)
+    require_rigid_bodies_alone(model, "implicit_time_derivatives_residual", "take mbjax.step, which moves their nodes")
     qdot = as_coordinates("qdot", qdot, model.num_positions, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
     return call_compiled(_residual, model, state, qdot, vdot, as_inputs(model, inputs))

@@ -54,9 +54,14 @@ def uncertainty_of(J: Float[np.ndarray, "rows n"], variance: float, dtype: np.dt
     return Uncertainty(covariance, null, S)
 
 
-def is_seen(null_space: Float[np.ndarray, "n unseen"]) -> np.ndarray:
-    """Whether each parameter alone is determined: it has no part in what data do not see."""
-    return np.linalg.norm(null_space, axis=1) < 1e-4
+def is_seen(null_space: Float[np.ndarray, "n unseen"], typical: Float[np.ndarray, " n"]) -> np.ndarray:
+    """Whether each parameter alone is determined: it has no part in what data do not see.
+
+    Parts are counted in `typical` sizes of the parameters, so that units do not decide.
+    """
+    if not null_space.shape[1]:
+        return np.ones(len(typical), bool)
+    return np.linalg.norm(np.linalg.qr(null_space / typical[:, None])[0], axis=1) < 1e-4
 
 
 def reduced_null_space(null_space: Float[np.ndarray, "n unseen"]) -> tuple[np.ndarray, list[int]]:

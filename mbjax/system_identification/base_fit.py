@@ -88,12 +88,12 @@ def fitted_base(
         )
     if isinstance(method, Torques):
         measured, labels = method.measured(model)
-        projectors = method.projectors(model, logs)
-        R = np.asarray(make_linear_torques(unknown, logs, projectors, measured, labels).R, float)
+        projections = method.projections(model, logs)
+        R = np.asarray(make_linear_torques(unknown, logs, projections, measured, labels).R, float)
         rows = R[:, :, : len(columns)].reshape(-1, len(columns))
     else:
         rows = random_rows(model, 200, 0)[:, list(columns)]
-    base = base_of_rows(tuple(names[i] for i in columns), rows)
+    base = base_of_rows(tuple(names[i] for i in columns), rows, np.dtype(model.dtype))
     pi, by_theta = (np.asarray(x, float) for x in call_compiled(numbers_and_slopes, unknown, theta, columns))
     D = base.matrix @ by_theta
     variance = D @ covariance @ D.T

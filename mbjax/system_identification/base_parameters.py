@@ -14,7 +14,9 @@ from mbjax.model import MultibodyModel
 
 from .regressor import linear_parameter_names, regressor_of_log
 
-TOLERANCE = 1e-8  # of the largest pivot
+UNSEEN = 1e-8  # of the largest column's norm, in double precision
+DEPENDENT = 1e-7  # of a column's norm, and of the largest factor
+COLUMN_ROUNDING = 1e3  # times the type's epsilon: what rounding leaves of a column that others span
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,24 +85,28 @@ def base_parameters(
     """
     names = linear_parameter_names(model)
     rows = random_rows(model, samples, seed) if Y is None else np.asarray(Y, float).reshape(-1, len(names))
-    return base_of_rows(names, rows)
+    given = np.asarray(rows if Y is None else Y).dtype
+    single = np.float32 in (model.dtype, given)  # also where single precision was made double afterwards
+    return base_of_rows(names, rows, np.dtype(np.float32 if single else np.float64))
 
 
-def base_of_rows(names: tuple[str, ...], rows: Float[np.ndarray, "rows n"]) -> BaseParameters:
-    """Base parameters that rows show of the numbers with these names."""
+def base_of_rows(names: tuple[str, ...], rows: Float[np.ndarray, "rows n"], dtype: np.dtype) -> BaseParameters:
+    """Base parameters that rows show of the numbers with these names; `dtype` is what the rows were computed in."""
+    rounding = COLUMN_ROUNDING * float(np.finfo(dtype).eps)
+    least, dependent = max(UNSEEN, 0.1 * rounding), max(DEPENDENT, rounding)
     norms = np.linalg.norm(rows, axis=0)
-    unseen = np.flatnonzero(norms <= TOLERANCE * norms.max(initial=0.0))
+    unseen = np.flatnonzero(norms <= least * norms.max(initial=0.0))
     seen = np.setdiff1d(np.arange(len(names)), unseen)
     scale = norms[seen]
     compressed = r_factor(rows[:, seen] / scale)
     order = np.arange(len(seen))[::-1]  # from the last body to the first: numbers near the tip stand for themselves
-    R, pivots = echelon(compressed[:, order])
+    R, pivots = echelon(compressed[:, order], dependent)
     columns = order[pivots]
     rank = R.shape[0]
     chosen, rest = columns[:rank], columns[rank:]
     mixed = np.linalg.solve(R[:, :rank], R[:, rank:])
     mixed = mixed * scale[rest] / scale[chosen][:, None]
-    mixed[np.abs(mixed) < 1e-7 * max(1.0, np.abs(mixed).max(initial=0.0))] = 0.0
+    mixed[np.abs(mixed) < dependent * max(1.0, np.abs(mixed).max(initial=0.0))] = 0.0
     S = np.linalg.svd(compressed[:, chosen], compute_uv=False)
     return BaseParameters(names, seen[chosen], seen[rest], unseen, mixed, float(S[0] / S[-1]))
 
@@ -110,8 +116,11 @@ def r_factor(A: Float[np.ndarray, "rows n"]) -> Float[np.ndarray, "few n"]:
     return np.asarray(np.linalg.qr(A)[1])
 
 
-def echelon(A: Float[np.ndarray, "rows n"]) -> tuple[np.ndarray, np.ndarray]:
-    """R of A with its columns in the order: those independent of all before them, then the others."""
+def echelon(A: Float[np.ndarray, "rows n"], dependent: float) -> tuple[np.ndarray, np.ndarray]:
+    """R of A with its columns in the order: those independent of all before them, then the others.
+
+    Of a dependent column at most this part of its norm is not in the span of those before.
+    """
     R = r_factor(A)
     independent: list[int] = []
     basis = np.zeros((R.shape[0], 0))
@@ -119,7 +128,7 @@ def echelon(A: Float[np.ndarray, "rows n"]) -> tuple[np.ndarray, np.ndarray]:
         column = R[:, k] - basis @ (basis.T @ R[:, k])
         column = column - basis @ (basis.T @ column)
         size = np.linalg.norm(column)
-        if size > 1e-7 * max(np.linalg.norm(R[:, k]), 1e-300):
+        if size > dependent * max(np.linalg.norm(R[:, k]), 1e-300):
             basis = np.concatenate([basis, (column / size)[:, None]], 1)
             independent.append(k)
     dependent = [k for k in range(R.shape[1]) if k not in set(independent)]

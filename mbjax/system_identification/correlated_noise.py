@@ -64,7 +64,7 @@ class NoiseModel:
 
 def noise_model(series: Sequence[Series]) -> NoiseModel:
     """The model of a channel's errors in one log or several, by their common autocovariances."""
-    count = int(sum(np.sum(kept > 0.0) for _, kept in series))
+    count = int(sum(np.sum(kept) for _, kept in series))
     most = max(0, min(MOST_LAGS, count // 20, *(len(u) - 1 for u, _ in series)))
     gamma = autocovariances(series, most)
     if gamma[0] <= 0.0 or count < 20:
@@ -77,6 +77,18 @@ def noise_model(series: Sequence[Series]) -> NoiseModel:
         if criterion < least:
             best, least = (a, innovation), criterion
     return NoiseModel(*best, gamma[0])
+
+
+def common_noise_model(scores: Sequence[tuple[np.ndarray, np.ndarray]]) -> NoiseModel:
+    """The model of noise that all channels hold together, of which a projection left each a part.
+
+    With r = P e and e alike and independent in all joints, sum_c X_cᵀ Γ X_c with one Γ is the covariance of the slopes
+    X = P X times r, however P mixes joints.
+    """
+    model = noise_model([(u[:, c], kept[:, c]) for u, kept in scores for c in range(u.shape[1])])
+    rows, data = (sum(float(np.sum(f(kept))) for _, kept in scores) for f in (lambda x: x > 0.0, np.asarray))
+    whole = rows / max(data, 1.0)
+    return NoiseModel(model.coefficients, whole * model.innovation, whole * model.variance)
 
 
 def autocovariances(series: Sequence[Series], most: int) -> Float[np.ndarray, " lags"]:
@@ -125,11 +137,14 @@ def with_correlated_noise(method: MethodWithRows, unknown: Parameters, found: Fo
     slope = found.score_slope
     if in_problem:
         z, kept = (np.concatenate([part[i] for part in scores]) for i in (0, 1))
-        slopes = np.asarray(loss.score_slope(jnp.asarray(z))) * kept
-        slope = slopes.sum(0) / np.maximum(kept.sum(0), 1.0)
+        slopes = np.asarray(loss.score_slope(jnp.asarray(z))) * (kept > 0.0)
+        slope = slopes.sum(0) / np.maximum((kept > 0.0).sum(0), 1.0)
         scores = [(np.asarray(loss.score(jnp.asarray(z))), kept) for z, kept in scores]
     channels = range(len(found.weights))
-    models = [noise_model([(u[:, c], kept[:, c]) for u, kept in scores]) for c in channels]
+    if found.problem.has_common_noise:
+        models = [common_noise_model(scores)] * len(channels)
+    else:
+        models = [noise_model([(u[:, c], kept[:, c]) for u, kept in scores]) for c in channels]
     counts = np.array([sum(kept[:, c].sum() for _, kept in scores) for c in channels])
     freedom = max(1.0, counts.sum() - classical.rank)
     factor = counts.sum() / freedom / np.maximum(slope, 0.1) ** 2

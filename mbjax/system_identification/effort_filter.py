@@ -84,13 +84,17 @@ def filtered_rows(
     weight: Float[Array, "window nv"],
     is_row: Float[Array, " rows"],
     effort_filter: EffortFilter | None,
+    shares: Float[Array, "window nv"] | None = None,
 ) -> tuple[Float[Array, "rows nv ..."], Float[Array, "rows nv"]]:
-    """Rows of one block of samples, and one where a row counts as data; rows that do not are zero."""
+    """Rows of one block of samples, and one where a row counts as data; rows that do not are zero.
+
+    Where samples have lost a part of their noise, `shares` are what is left of its square, and rows count as much.
+    """
     more = (1,) * (x.ndim - 2)
     x = x * safe_sqrt(weight).reshape(*weight.shape, *more)
     if effort_filter is None:
         counts = (weight > 0.0).astype(x.dtype) * is_row[:, None]
-        return x * counts.reshape(*counts.shape, *more), counts
+        return x * counts.reshape(*counts.shape, *more), counts if shares is None else counts * shares
     taps, apart = effort_filter.taps, effort_filter.decimation
     place = np.arange(x.shape[0]) - apart * np.arange(is_row.shape[0])[:, None]
     inside = (place >= 0) & (place < taps.shape[0])
@@ -99,20 +103,27 @@ def filtered_rows(
     counts = (share >= LEAST_SHARE) & (is_row[:, None] > 0.0)
     scale = jnp.where(counts, 1.0 / safe_sqrt(jnp.where(counts, share, 1.0)), 0.0)
     rows = jnp.tensordot(T, x, 1)
-    return rows * scale.reshape(*scale.shape, *more), counts.astype(x.dtype)
+    left = counts.astype(x.dtype)
+    if shares is not None:
+        left = jnp.where(counts, (T * T) @ (weight * shares) / jnp.sum(taps * taps) * scale**2, 0.0)
+    return rows * scale.reshape(*scale.shape, *more), left
 
 
 def filtered_log(
-    x: Float[Array, "steps nv ..."], weight: Float[Array, "steps nv"], effort_filter: EffortFilter | None
+    x: Float[Array, "steps nv ..."],
+    weight: Float[Array, "steps nv"],
+    effort_filter: EffortFilter | None,
+    shares: Float[Array, "steps nv"] | None = None,
 ) -> tuple[Float[Array, "rows nv ..."], Float[Array, "rows nv"]]:
     """Rows of all samples of a log, and one where a row counts as data."""
     steps = x.shape[0]
     if effort_filter is None:
-        return filtered_rows(x, weight, jnp.ones(steps, x.dtype), None)
+        return filtered_rows(x, weight, jnp.ones(steps, x.dtype), None, shares)
     blocks = blocks_of(steps, effort_filter)
 
     def of_block(index: Array, is_sample: Array, is_row: Array) -> tuple[Array, Array]:
-        return filtered_rows(x[index], weight[index] * is_sample[:, None], is_row, effort_filter)
+        part = None if shares is None else shares[index]
+        return filtered_rows(x[index], weight[index] * is_sample[:, None], is_row, effort_filter, part)
 
     masks = (jnp.asarray(mask, x.dtype) for mask in (blocks.is_sample, blocks.is_row))
     rows, counts = jax.vmap(of_block)(jnp.asarray(blocks.samples), *masks)

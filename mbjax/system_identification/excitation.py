@@ -23,6 +23,7 @@ from .regressor import regressor_of_log
 
 SOFTNESS = 0.05  # of limits, in parts of their range
 WIDEST = 1e3  # stands for infinite limits
+BESIDE = 1.0  # rad or m, from a limit that has none opposite to the middle of a motion
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,15 +59,18 @@ def exciting_motion(
 
     q(t) = q_0 + sum_k a_k sin(k w t) + b_k cos(k w t),  w = 2 pi / period  (Swevers et al. 1997)
     Limits are those of positions, velocities, accelerations and efforts; a limit that is passed costs, and at the end
-    the motion is shrunk until it holds all. It needs coordinates that are not quaternions.
+    the motion is shrunk until it holds all. `center` are the positions q_0 that it goes around: by default the middle
+    of the limits, 1 rad or m beside one that has none opposite, and zero without limits. A limit of positions without
+    one opposite is held on both sides of the center. It needs coordinates that are not quaternions.
     """
     if not is_velocity_equal_to_qdot(model) or model.num_positions != model.num_velocities:
         raise ModelError("exciting_motion: the model has joints whose velocities are not the rates of positions.")
     base = base_parameters(model)
     time = jnp.arange(samples, dtype=model.dtype) * (period / samples)
-    limits = motion_limits(model, margin)
+    limits_of_positions = model.position_lower_limits, model.position_upper_limits
+    middle = middle_of(*limits_of_positions) if center is None else jnp.asarray(center, model.dtype)
+    limits = motion_limits(model, margin, middle)
     low, high = limits[0]
-    middle = middle_of(low, high) if center is None else jnp.asarray(center, model.dtype)
     size = jnp.minimum(jnp.minimum(high - middle, middle - low), 1.0) / (2.0 * harmonics)
     start = size * jax.random.normal(jax.random.key(seed), (2, harmonics, model.num_velocities), model.dtype)
     series = Series(model, time, jnp.asarray(period, model.dtype), middle, limits, tuple(map(int, base.independent)))
@@ -131,7 +135,7 @@ def fourier(
     return q, (cosine * w) @ a - (sine * w) @ b, -(sine * w**2) @ a - (cosine * w**2) @ b
 
 
-def motion_limits(model: MultibodyModel, margin: float) -> tuple[tuple[Array, Array], ...]:
+def motion_limits(model: MultibodyModel, margin: float, middle: Float[Array, " nq"]) -> tuple[tuple[Array, Array], ...]:
     """Lower and upper limits of positions, velocities, accelerations and efforts, shrunk by `margin`."""
     p = model.parameters
     limits = (
@@ -140,23 +144,35 @@ def motion_limits(model: MultibodyModel, margin: float) -> tuple[tuple[Array, Ar
         .add(jnp.minimum(p.effort_limit, WIDEST))
     )
     limits = jnp.where(limits > 0.0, limits, WIDEST)
+    zero = jnp.zeros(model.num_velocities, model.dtype)
     pairs = (
-        (model.position_lower_limits, model.position_upper_limits),
-        (model.velocity_lower_limits, model.velocity_upper_limits),
-        (model.acceleration_lower_limits, model.acceleration_upper_limits),
-        (-limits, limits),
+        (model.position_lower_limits, model.position_upper_limits, middle),
+        (model.velocity_lower_limits, model.velocity_upper_limits, zero),
+        (model.acceleration_lower_limits, model.acceleration_upper_limits, zero),
+        (-limits, limits, zero),
     )
-    bounded = []
-    for low, high in pairs:
-        low, high = jnp.clip(low, -WIDEST, WIDEST), jnp.clip(high, -WIDEST, WIDEST)
+    shrunk = []
+    for low, high in (bounded(*pair) for pair in pairs):
         half, mid = 0.5 * margin * (high - low), 0.5 * (high + low)
-        bounded.append((mid - half, mid + half))
-    return tuple(bounded)
+        shrunk.append((mid - half, mid + half))
+    return tuple(shrunk)
+
+
+def bounded(low: Array, high: Array, middle: Array) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """Finite limits: one without another opposite stands for both, as far from the middle; without any, wide ones."""
+    has_low, has_high = low > -WIDEST, high < WIDEST
+    to_low, to_high = middle - jnp.where(has_low, low, 0.0), jnp.where(has_high, high, 0.0) - middle
+    to_low, to_high = (jnp.where(x > 0.0, x, BESIDE) for x in (to_low, to_high))  # a middle outside holds no motion
+    below = jnp.where(has_high, high - 2.0 * to_high, middle - WIDEST)
+    above = jnp.where(has_low, low + 2.0 * to_low, middle + WIDEST)
+    return jnp.where(has_low, low, below), jnp.where(has_high, high, above)
 
 
 def middle_of(low: Array, high: Array) -> Float[Array, " nq"]:
-    """The middle of position limits; zero where there are none."""
-    return jnp.where(high - low < WIDEST, 0.5 * (low + high), 0.0)
+    """The middle of position limits; beside the only one, and zero where there are none."""
+    has_low, has_high = low > -WIDEST, high < WIDEST
+    one = jnp.where(has_low, low + BESIDE, jnp.where(has_high, high - BESIDE, 0.0))
+    return jnp.where(has_low & has_high, 0.5 * (low + high), one)
 
 
 def shrunk(series: Series, coefficients: Float[Array, "2 k nv"]) -> Float[Array, "2 k nv"]:

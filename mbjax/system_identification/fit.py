@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import call_compiled
+from mbjax.number_rules import FINITE, checked_numbers
 from mbjax.progress import Teller, telling
 
 from .answers import Uncertainty, is_seen, uncertainty_of, unseen_in_words
@@ -20,7 +22,8 @@ from .fit_result import Fit
 from .influence import require_influence
 from .log import Log
 from .method import Method, MethodWithRows, MethodWithSteps
-from .parameters import Parameters, values_at
+from .parameters import Parameters, typical_sizes, values_at
+from .predictions import correlated_errors
 from .problem import AbstractProblem
 from .recording import Recording
 from .search import Found, Run, Start, evaluated, search
@@ -76,7 +79,7 @@ def fitted(
     require_own_names(held_out)
     cleaner = method if isinstance(method, MethodWithRows) and method.can_clean(unknown) else None
     problem = (method if cleaner is None else cleaner.plain).problem(unknown, logs)
-    y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(start)
+    y = problem.initial if start is None else problem.initial.at[: len(unknown)].set(checked_start(unknown, start))
     known = method.known_weights(problem)
     r, J, squares, _ = evaluated(problem, y, np.ones(len(problem.channel_names)) if known is None else known)
     errors = np.sqrt(squares)
@@ -118,12 +121,13 @@ def answer(
         errors=dict(zip(problem.channel_names, found.errors, strict=True)),
         held_out_errors={log.name: errors_of(method, unknown, log, theta, found.weights) for log in held_out},
         noise=dict(zip(problem.channel_names, 1.0 / found.weights, strict=True)),
-        samples=dict(zip(problem.channel_names, map(int, scatter.samples), strict=True)),
+        samples=dict(zip(problem.channel_names, (round(float(x)) for x in scatter.samples), strict=True)),
         effective_samples=dict(zip(problem.channel_names, map(float, scatter.effective), strict=True)),
         advice=(
             *slow_friction(unknown, found, scatter, problem.channel_names),
-            *long_steps(unknown, method, found, whole),
+            *long_steps(unknown, method, found, whole, is_seen(null, typical_sizes(unknown))),
             *noisy_starts(method, found),
+            *correlated_errors(problem, y, found.weights),
         ),
         chi_squared=chi,
         num_data=problem.num_data,
@@ -144,7 +148,7 @@ def uncertainty_and_scatter(
     dtype = np.dtype(found.y.dtype)
     if not isinstance(method, MethodWithRows):
         white = uncertainty_of(found.J, variance, dtype)
-        each = np.full(len(found.weights), found.problem.num_data / len(found.weights))
+        each = found.problem.samples_of_channels
         return white, Scatter(white.covariance, each, each, [])
     white = uncertainty_of(found.J, 1.0, dtype)
     scatter = with_correlated_noise(method, unknown, found, white)
@@ -178,7 +182,9 @@ def slow_friction(unknown: Parameters, found: Found, scatter: Scatter, names: Se
     return tuple(said)
 
 
-def long_steps(unknown: Parameters, method: Method, found: Found, whole: Uncertainty) -> tuple[str, ...]:
+def long_steps(
+    unknown: Parameters, method: Method, found: Found, whole: Uncertainty, seen: np.ndarray
+) -> tuple[str, ...]:
     """A sentence, and a warning, on the numbers that half the step would move by more than their deviations."""
     refined = method.refined(found.problem, found.y) if isinstance(method, MethodWithSteps) else None
     if refined is None:
@@ -188,7 +194,6 @@ def long_steps(unknown: Parameters, method: Method, found: Found, whole: Uncerta
         return ()
     move = np.linalg.lstsq(J, found.r - r, rcond=1e-8)[0][: len(unknown)]
     deviation = np.sqrt(np.maximum(np.diag(whole.covariance)[: len(unknown)], np.finfo(float).tiny))
-    seen = is_seen(whole.null_space[: len(unknown)])
     ratio = np.where(seen, np.abs(move) / deviation, 0.0)
     worst = int(np.argmax(ratio))
     if ratio[worst] <= 1.0:
@@ -218,24 +223,16 @@ def noisy_starts(method: Method, found: Found) -> tuple[str, ...]:
 def errors_of(method: Method, unknown: Parameters, log: Data, theta: Array, weights: np.ndarray) -> dict[str, float]:
     """Root mean square errors of one log by channel."""
     problem = (method.plain if isinstance(method, MethodWithRows) else method).problem(unknown, (log,))
-    squares = evaluated(problem, problem.initial.at[: len(unknown)].set(theta), weights)[2]
+    y = problem.initial.at[: len(unknown)].set(theta)
+    if isinstance(method, MethodWithSteps):
+        problem = method.corrected(problem, y)
+    squares = evaluated(problem, y, weights)[2]
     return dict(zip(problem.channel_names, np.sqrt(squares), strict=True))
 
 
 def slopes_of_values(unknown: Parameters, theta: Array) -> Float[Array, "n n"]:
     """Derivatives of values by theta."""
     return jax.jacfwd(lambda theta: values_at(unknown, theta))(theta)
-
-
-def typical_sizes(unknown: Parameters) -> np.ndarray:
-    """The largest starting value of each parameter's element, or its kind's typical change if that is larger."""
-    values = np.abs(np.asarray(unknown.values(unknown.initial), float))
-    largest: dict[str, float] = {}
-    elements = [entry.element for entry in unknown.unknowns]
-    for element, value in zip(elements, values, strict=True):
-        largest[element] = max(largest.get(element, 0.0), value)
-    scales = [0.0 if kind.only_physical else kind.scale for kind in (unknown.kinds[u.kind] for u in unknown.unknowns)]
-    return np.maximum([max(largest[e], s) for e, s in zip(elements, scales, strict=True)], 1e-9)
 
 
 def sentence(message: str, run: Run, r: np.ndarray) -> str:
@@ -257,6 +254,16 @@ def require_arguments(unknown: Any, method: Any, unseen: str) -> None:
         )
     if unseen not in ("error", "report"):
         raise ModelError(f"fit: unseen must be 'error' or 'report', got {unseen!r}.")
+
+
+def checked_start(unknown: Parameters, start: Any) -> Array:
+    """The numbers theta to start from; raises `ModelError` for another shape, or what are no numbers."""
+    hint = (
+        "They are unconstrained numbers in the order of Parameters.names, such as fit.theta, or "
+        "unknown.numbers(model) for the values of a model."
+    )
+    numbers = checked_numbers("fit", "start", start, FINITE, (len(unknown),), hint=hint)
+    return jnp.asarray(numbers, unknown.initial.dtype)
 
 
 def require_own_names(held_out: tuple[Data, ...]) -> None:

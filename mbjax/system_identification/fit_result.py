@@ -16,7 +16,7 @@ from .linear_torques import changing_columns
 from .log import Log
 from .method import Method
 from .parameter_table import counted, ends_of_range, text_table
-from .parameters import Parameters
+from .parameters import Parameters, typical_sizes
 from .plots import plot_fit
 from .recording import Recording
 from .report import bullets, correlation_matrix, paragraph, picture, table, write_report
@@ -35,9 +35,10 @@ class Fit:
     `covariance` is of the values where the data see them; `null_space` spans, in values, what they do not see, and
     `unseen` says it in words. `errors` are root mean squares by channel, `noise` the standard deviations that weighed
     them; `chi_squared` per degree of freedom is one where they were right. `samples` are the data of each channel, and
-    `effective_samples` how many independent ones they are worth in the deviations: fewer where errors are correlated in
-    time. `advice` are sentences on what the errors show. Deviations are what noise does: they leave out the bias of
-    forces that the model does not have.
+    `effective_samples` how many independent ones they count as in the deviations: of `Torques` fewer where errors are
+    correlated in time; of `Trajectories` and `Predictions` all, as if errors were independent. `advice` are sentences
+    on what the errors show. Deviations are what noise does: they leave out the bias of forces that the model does not
+    have.
     """
 
     unknown: Parameters
@@ -95,7 +96,8 @@ class Fit:
     def standard_deviation(self) -> dict[str, float]:
         """Standard deviations by name; infinite for what the data do not see by itself."""
         deviation = np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
-        return named(self.unknown, np.where(is_seen(self.null_space), deviation, np.inf))
+        seen = is_seen(self.null_space, typical_sizes(self.unknown))
+        return named(self.unknown, np.where(seen, deviation, np.inf))
 
     @functools.cached_property
     def base(self) -> BaseFit:

@@ -21,10 +21,11 @@ from mbjax.forces import PrismaticSpring, RevoluteSpring
 from mbjax.linear_algebra import triangular_factor
 from mbjax.model import MultibodyModel
 
+from .contact_projection import Projection, channels_of
 from .effort_filter import EffortFilter, blocks_of, filtered_rows, noise_gain_of
 from .log import Log, bare
 from .parameters import Parameters
-from .problem import AbstractProblem, Rows
+from .problem import AbstractProblem, Evaluated, Rows, canonical_rows
 from .regressor import linear_parameters, regressor
 
 LINEAR_KINDS = frozenset(
@@ -51,11 +52,13 @@ class LinearTorques(AbstractProblem):
     num_parameters: int = eqx.field(static=True)
     unknown: Parameters
     R: Float[Array, "measured rows columns"]  # the last column is z, of the data
-    samples: Float[Array, " measured"]  # how many rows are data
+    samples: Float[Array, " measured"]  # how many data there are: rows, or what contacts leave of them
+    rows_with_data: Float[Array, " measured"]
     noise_gain: Float[Array, ""]  # of the filter of efforts
     measured: tuple[int, ...] = eqx.field(static=True)  # velocities
     columns: tuple[int, ...] = eqx.field(static=True)  # numbers in pi that depend on theta
     labels: tuple[str, ...] = eqx.field(static=True)  # of the measured velocities
+    is_projected: bool = eqx.field(static=True)
 
     def errors(self, y: Float[Array, " unknowns"]) -> Float[Array, "measured rows"]:
         """Compressed errors, in N m or N."""
@@ -72,7 +75,12 @@ class LinearTorques(AbstractProblem):
         return residuals(y), jax.jacfwd(residuals)(y)
 
     def channel_squares(self, y: Array) -> Array:
-        return jnp.sum(self.errors(y) ** 2, -1) / jnp.maximum(self.samples, 1.0)
+        return jnp.sum(self.errors(y) ** 2, -1) / jnp.maximum(self.rows_with_data, 1.0)
+
+    def evaluate(self, y: Array, weights: Array) -> Evaluated:
+        squares = self.channel_squares(y)
+        channels = channels_of(squares, self.rows_with_data, self.samples, squares, is_common=self.is_projected)
+        return *canonical_rows(*self.rows(y, weights)), channels
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -80,13 +88,17 @@ class LinearTorques(AbstractProblem):
 
     @property
     def num_data(self) -> int:
-        return int(np.sum(np.asarray(self.samples)))
+        return round(float(np.sum(np.asarray(self.samples, float))))
+
+    @property
+    def has_common_noise(self) -> bool:
+        return self.is_projected
 
 
 def make_linear_torques(
     unknown: Parameters,
     logs: Sequence[Log],
-    projectors: tuple[Array, ...] | None,
+    projections: tuple[Projection, ...] | None,
     measured: tuple[int, ...],
     labels: tuple[str, ...],
 ) -> LinearTorques:
@@ -95,24 +107,30 @@ def make_linear_torques(
     columns = changing_columns(unknown)
     width = len(columns) + 2
     R = jnp.zeros((len(measured), width, width), model.dtype)
-    samples = jnp.zeros(len(measured), model.dtype)
+    samples = rows_with_data = jnp.zeros(len(measured), model.dtype)
     for i, log in enumerate(logs):
-        for rows, counts in rows_of_log(model, log, None if projectors is None else projectors[i], measured, columns):
-            R, samples = add_rows(R, samples, rows, counts)
+        for rows, counts in rows_of_log(model, log, None if projections is None else projections[i], measured, columns):
+            R, samples, rows_with_data = add_rows(R, samples, rows_with_data, rows, counts)
     return LinearTorques(
-        unknown.initial, len(unknown), unknown, R, samples, noise_gain_of(logs), measured, columns, labels
-    )
+        unknown.initial, len(unknown), unknown, R, samples, rows_with_data, noise_gain_of(logs), measured, columns,
+        labels, projections is not None,
+    )  # fmt: skip
 
 
 def linear_rows(
-    unknown: Parameters, theta: Array, log: Log, projector: Array | None, measured: tuple[int, ...], with_slopes: bool
+    unknown: Parameters,
+    theta: Array,
+    log: Log,
+    projection: Projection | None,
+    measured: tuple[int, ...],
+    with_slopes: bool,
 ) -> tuple[Float[np.ndarray, "rows measured"], Float[np.ndarray, "rows measured n"] | None, np.ndarray]:
     """Errors of one log's rows at theta, their slopes if wanted, and ones where they are data."""
     model, columns = unknown.base.model, changing_columns(unknown)
     numbers = np.asarray(call_compiled(numbers_at, unknown, theta, columns, measured), float)
     slopes = np.asarray(call_compiled(slopes_of_numbers, unknown, theta, columns, measured), float)
     errors, J, counts = [], [], []
-    for rows, kept in rows_of_log(model, log, projector, measured, columns):
+    for rows, kept in rows_of_log(model, log, projection, measured, columns):
         block = np.asarray(rows, float)
         errors.append(np.einsum("tjc,jc->tj", block, numbers))
         counts.append(np.asarray(kept, float))
@@ -153,18 +171,18 @@ def pi_at(unknown: Parameters, theta: Float[Array, " n"]) -> Float[Array, " para
 
 
 def rows_of_log(
-    model: MultibodyModel, log: Log, projector: Array | None, measured: tuple[int, ...], columns: tuple[int, ...]
+    model: MultibodyModel, log: Log, projection: Projection | None, measured: tuple[int, ...], columns: tuple[int, ...]
 ) -> Iterator[tuple[Float[Array, "rows measured columns"], Float[Array, "rows measured"]]]:
     """Rows [Y 1 target] of a log, weighted and filtered, block by block, and ones where they are data."""
     blocks = blocks_of(len(log), log.effort_filter)
-    weights, effort_filter = log.weights, log.effort_filter
-    log, projector, weights = jax.tree.map(on_host, (bare(log), projector, weights))
+    weights = log.weights[:, np.array(measured)] if projection is None else projection.is_data
+    effort_filter = log.effort_filter
+    log, projection, weights = jax.tree.map(on_host, (bare(log), projection, weights))
     for index, is_sample, is_row in zip(blocks.samples, blocks.is_sample, blocks.is_row, strict=True):
-        part = jax.tree.map(lambda x, index=index: x[index], log)
+        part, projected = jax.tree.map(lambda x, index=index: x[index], (log, projection))
         weight: Any = weights[index] * np.asarray(is_sample[:, None], model.dtype)
         rows: Any = np.asarray(is_row, model.dtype)
-        P = None if projector is None else projector[index]
-        yield rows_of_block(model, part, P, weight, rows, effort_filter, measured, columns)
+        yield rows_of_block(model, part, projected, weight, rows, effort_filter, measured, columns)
 
 
 def on_host(x: Array) -> Any:
@@ -176,8 +194,8 @@ def on_host(x: Array) -> Any:
 def rows_of_block(
     model: MultibodyModel,
     log: Log,
-    projector: Array | None,
-    weight: Float[Array, "window nv"],
+    projection: Projection | None,
+    weight: Float[Array, "window measured"],
     is_row: Float[Array, " rows"],
     effort_filter: EffortFilter | None,
     measured: tuple[int, ...],
@@ -193,20 +211,20 @@ def rows_of_block(
         ones = jnp.ones((Y.shape[0], 1), Y.dtype)
         return jnp.concatenate([Y[:, few], ones, (effort + external - rest)[:, None]], -1)
 
-    rows = jax.vmap(of_one)(log.q, log.v, log.vdot, log.effort, log.external)
-    if projector is not None:
-        rows = jnp.einsum("tij,tjc->tic", projector, rows)
-    places = np.array(measured)
-    return filtered_rows(rows[:, places], weight[:, places], is_row, effort_filter)
+    rows = jax.vmap(of_one)(log.q, log.v, log.vdot, log.effort, log.external)[:, np.array(measured)]
+    if projection is None:
+        return filtered_rows(rows, weight, is_row, effort_filter)
+    return filtered_rows(projection(rows), weight, is_row, effort_filter, projection.shares)
 
 
 @jax.jit
 def add_rows(
-    R: Float[Array, "measured columns columns"], samples: Array, rows: Array, counts: Array
-) -> tuple[Array, Array]:
-    """R and the number of data with the rows of one block added."""
+    R: Float[Array, "measured columns columns"], samples: Array, rows_with_data: Array, rows: Array, counts: Array
+) -> tuple[Array, Array, Array]:
+    """R and the numbers of data and of rows with data, with the rows of one block added."""
     stacked = jnp.concatenate([R, jnp.swapaxes(rows, 0, 1)], 1)
-    return jax.vmap(triangular_factor)(stacked), samples + jnp.sum(counts, 0)
+    new = jnp.sum(counts, 0), jnp.sum((counts > 0.0).astype(counts.dtype), 0)
+    return jax.vmap(triangular_factor)(stacked), samples + new[0], rows_with_data + new[1]
 
 
 def rest_of(model: MultibodyModel, q: Array, v: Array, vdot: Array, Y: Array) -> Float[Array, " nv"]:

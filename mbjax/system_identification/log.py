@@ -290,12 +290,17 @@ def first_contact_row(call: str, contact_rows: int) -> int:
     return 6 - contact_rows
 
 
+def smallest_part(dtype: np.dtype) -> float:
+    """Part of the largest singular value of a contact's Jacobian below which one counts as zero."""
+    return max(1e-10, 100.0 * float(jnp.finfo(dtype).eps))
+
+
 def contact_projectors(
     model: MultibodyModel, q: Float[Array, "steps nq"], bodies: tuple[str, ...], first: int
 ) -> Float[Array, "steps nv nv"]:
     """Projectors on what contact forces at bodies cannot do; `first` of the six rows that each of them has."""
 
     def of_one(J: Array) -> Array:
-        return jnp.eye(J.shape[1], dtype=J.dtype) - pseudo_inverse(J, 1e-10) @ J
+        return jnp.eye(J.shape[1], dtype=J.dtype) - pseudo_inverse(J, smallest_part(J.dtype)) @ J
 
     return jax.vmap(of_one)(contact_jacobians(model, q, bodies, first))

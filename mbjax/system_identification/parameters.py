@@ -176,6 +176,17 @@ def values_at(unknown: Parameters, theta: Float[Array, " n"]) -> Float[Array, " 
     return unknown.values_of(written_system(unknown, theta))
 
 
+def typical_sizes(unknown: Parameters) -> Float[np.ndarray, " n"]:
+    """The largest starting value of each parameter's element, or its kind's typical change if that is larger."""
+    values = np.abs(np.asarray(unknown.values(unknown.initial), float))
+    largest: dict[str, float] = {}
+    elements = [entry.element for entry in unknown.unknowns]
+    for element, value in zip(elements, values, strict=True):
+        largest[element] = max(largest.get(element, 0.0), value)
+    scales = [0.0 if kind.only_physical else kind.scale for kind in (unknown.kinds[u.kind] for u in unknown.unknowns)]
+    return np.maximum([max(largest[e], s) for e, s in zip(elements, scales, strict=True)], 1e-9)
+
+
 def prior_deviation(unknown: Unknown) -> float:
     """The standard deviation of a prior, in the unit of the number that `decode` returns."""
     prior = unknown.space.prior

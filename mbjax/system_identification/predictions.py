@@ -17,7 +17,11 @@ from .losses import Loss, as_loss, noise_square
 from .parameters import Parameters
 from .problem import AbstractProblem, Channels, Evaluated, Rows, canonical_rows
 from .recording import Recording
+from .solver import evaluate
 
+CORRELATED = 0.2  # of errors from sample to sample, above which it is said
+CLEAR = 4.0  # standard deviations of the correlation of independent errors
+EXACT = 1e-3  # errors in standard deviations of the noise, below which they are rounding
 Predict = Callable[..., Float[Array, "steps channels *numbers"]]
 
 
@@ -28,7 +32,8 @@ class Predictions:
     `predict` is a function of JAX that simulates the model as it likes, deformable bodies included, and returns what
     would be measured: positions of nodes, points in a picture, forces. `noise` is the standard deviation of all
     channels, or one for each; None estimates those of each channel from what is left, and fits again. Steps and
-    whatever else `predict` takes for granted count as right: what they are wrong by is in no deviation.
+    whatever else `predict` takes for granted count as right: what they are wrong by is in no deviation. Errors count as
+    independent of each other. Where they are correlated in time, deviations are too small, and a fit says so.
     """
 
     predict: Predict
@@ -132,7 +137,19 @@ class PredictionProblem(AbstractProblem):
         """Mean squared errors of channels, and their noise."""
         counts = self.counts
         squares = jnp.sum(errors**2, 0) / jnp.sum(counts, 0)
-        return Channels(squares, noise_square(errors, counts) if self.loss.is_robust else squares)
+        noise = noise_square(errors, counts) if self.loss.is_robust else squares
+        return Channels(squares, noise, self.correlation(errors, counts) / jnp.where(squares > 0.0, squares, 1.0))
+
+    def correlation(self, errors: Array, counts: Array) -> Float[Array, " channels"]:
+        """Mean product of each error of a channel with the next in time, of those that were seen."""
+        products = pairs = jnp.zeros(len(self.names), errors.dtype)
+        first = 0
+        for recording in self.recordings:
+            steps, rows = len(recording), recording.values[:, 0].size
+            e, seen = (x[first : first + rows].reshape(steps, -1, x.shape[1]) for x in (errors, counts))
+            products, pairs = products + jnp.sum(e[1:] * e[:-1], (0, 1)), pairs + jnp.sum(seen[1:] * seen[:-1], (0, 1))
+            first += rows
+        return products / jnp.maximum(pairs, 1.0)
 
     def channel_squares(self, y: Array) -> Array:
         return self.channels(self.errors(y)).squares
@@ -143,7 +160,31 @@ class PredictionProblem(AbstractProblem):
 
     @property
     def num_data(self) -> int:
-        return sum(int(np.sum(np.isfinite(np.asarray(recording.values)))) for recording in self.recordings)
+        return int(self.samples_of_channels.sum())
+
+    @property
+    def samples_of_channels(self) -> Float[np.ndarray, " channels"]:
+        return np.sum(np.asarray(self.counts, float), 0)
+
+
+def correlated_errors(problem: Any, y: Array, weights: Float[np.ndarray, " channels"]) -> tuple[str, ...]:
+    """Sentences on channels whose errors are like those of the sample before, which deviations do not know."""
+    if not isinstance(problem, PredictionProblem):
+        return ()
+    channels = evaluate(problem, y, jnp.asarray(weights, y.dtype))[2]
+    if channels.correlation is None:
+        return ()
+    sizes = np.sqrt(np.asarray(channels.squares, float)) * weights
+    said = []
+    for name, size, found in zip(problem.names, sizes, np.asarray(channels.correlation, float), strict=True):
+        clear = CLEAR / np.sqrt(max(1.0, float(problem.samples_of_channels[problem.names.index(name)])))
+        if size > EXACT and found > max(CORRELATED, clear):
+            factor = np.sqrt((1.0 + found) / max(1.0 - found, clear**2))
+            said.append(
+                f"Errors of '{name}' are correlated with those of the sample before by {found:.2f}, and deviations "
+                f"count them as independent: they may be up to {factor:.1f} times too small."
+            )
+    return tuple(said)
 
 
 def by_channel(values: Array) -> Array:

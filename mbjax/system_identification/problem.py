@@ -7,6 +7,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.linear_algebra import singular_value_factors, triangular_factor
@@ -14,10 +15,14 @@ from mbjax.spatial import safe_sqrt
 
 
 class Channels(NamedTuple):
-    """Mean squared errors of channels, and squares of their noise: the same, or robust against outliers."""
+    """Mean squared errors of channels, and squares of their noise: the same, or robust against outliers.
+
+    `correlation` is that of errors with those of the sample before, where a problem tells it.
+    """
 
     squares: Float[Array, " channels"]
     noise: Float[Array, " channels"]
+    correlation: Float[Array, " channels"] | None = None
 
 
 Rows = tuple[Float[Array, " rows"], Float[Array, "rows unknowns"]]  # residuals and their Jacobian
@@ -56,6 +61,16 @@ class AbstractProblem(eqx.Module):
     @abc.abstractmethod
     def num_data(self) -> int:
         """Number of measured numbers."""
+
+    @property
+    def has_common_noise(self) -> bool:
+        """Whether channels hold one noise together, so that none tells its own."""
+        return False
+
+    @property
+    def samples_of_channels(self) -> Float[np.ndarray, " channels"]:
+        """How many of the measured numbers are of each channel."""
+        return np.full(len(self.channel_names), self.num_data / len(self.channel_names))
 
 
 def fewer_rows(r: Float[Array, " rows"], J: Float[Array, "rows n"]) -> Rows:

@@ -12,22 +12,13 @@ from mbjax.errors import ModelError, ModelWarning
 from mbjax.model import MultibodyModel, near_matches
 
 from .log import LONG_GAP, Log, make_log
-from .log_checks import DEGREE, check_excitation, check_units, check_what_is_left, require_numbers, require_times
+from .log_checks import check_excitation, check_units, check_what_is_left, require_numbers, require_times
 from .log_columns import SIGNALS, columns_hint, labels_of, match_columns, required_labels
 from .log_files import read_table
+from .log_units import quantities_of, require_units_with_effect, unit_factor
 from .signals import resample, resample_positions
 
 ON_TIME = 0.05  # of a period, by which a sample may be off the grid and still be itself
-UNITS_OF_EFFORT = {"N m": 1.0, "Nm": 1.0, "N": 1.0, "mN m": 1e-3, "A": 1.0, "mA": 1e-3}
-UNITS = {
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-    "position": {"rad": 1.0, "deg": DEGREE, "m": 1.0, "mm": 1e-3},
-    "velocity": {"rad/s": 1.0, "deg/s": DEGREE, "rpm": 2.0 * np.pi / 60.0, "m/s": 1.0, "mm/s": 1e-3},
-    "acceleration": {"rad/s2": 1.0, "deg/s2": DEGREE, "m/s2": 1.0},
-    "effort": UNITS_OF_EFFORT,
-    "external": UNITS_OF_EFFORT,
-    "actuation": UNITS_OF_EFFORT,
-}
 
 
 def read_log(
@@ -49,14 +40,15 @@ def read_log(
     place, counted from 0 or from 1 as the columns of the file show. `external` are generalized forces of measured
     contacts. `columns` maps `"effort.elbow"` or `"time"` to a column of the file where names say nothing, to None where
     there is none, or to a number, such as the position in rad or m of a joint that nobody moved.
-    `units` are by signal or column: `{"position": "deg", "time": "ms"}`. Positions must be there, and if there are
-    efforts, those of every joint with an actuator, or of every joint if none has one; missing velocities and
-    accelerations are differentiated. `time_offsets`, in s by signal, are added to that signal's times. Uneven times are
-    resampled, to `period` if given, and samples that are missing there are interpolated, but are no data: their weights
-    are zero, as are those of samples whose derivatives or filters they reach. `period="recorded"` leaves the samples
-    and their times as they are, for fits by `Torques`. `cutoff` in Hz is that of `make_log`: measured and predicted
-    efforts go through one filter, positions through one of five times the cutoff. `start` and `stop` in s choose a
-    part. Raises `ModelError` with file, column and row for what cannot be right, and warns of the rest.
+    `units` are by signal or column: `{"position": "deg", "time": "ms"}`. One of a signal counts for the coordinates
+    that can be in it: degrees for angles, with positions of prismatic joints still in m. Positions must be there, and
+    if there are efforts, those of every joint with an actuator, or of every joint if none has one; missing velocities
+    and accelerations are differentiated. `time_offsets`, in s by signal, are added to that signal's times. Uneven times
+    are resampled, to `period` if given, and samples that are missing there are interpolated, but are no data: their
+    weights are zero, as are those of samples whose derivatives or filters they reach. `period="recorded"` leaves the
+    samples and their times as they are, for fits by `Torques`. `cutoff` in Hz is that of `make_log`: measured and
+    predicted efforts go through one filter, positions through one of five times the cutoff. `start` and `stop` in s
+    choose a part. Raises `ModelError` with file, column and row for what cannot be right, and warns of the rest.
     """
     if not isinstance(path, str | Path) or not isinstance(model, MultibodyModel):
         raise ModelError(
@@ -68,14 +60,15 @@ def read_log(
     units, offsets = dict(units or {}), dict(time_offsets or {})
     columns = dict(columns or {})
     mapping = match_columns(path, model, list(table), columns)
-    time = numbers_of(path, table, mapping["time"], unit_factor(path, units, "time", mapping["time"]))
+    time = numbers_of(path, table, mapping["time"], unit_factor(path, units, "time", column=mapping["time"]))
     require_times(path, mapping["time"], time)
     require_known_signals(path, "units", units, {"time", *SIGNALS, *table})
+    require_units_with_effect(path, model, units)
     require_known_signals(path, "time_offsets", offsets, {*SIGNALS})
     first, last = rows_between(path, time, start, stop)
     time, table = time[first:last], {name: column[first:last] for name, column in table.items()}
     signals: dict[str, np.ndarray] = {}
-    required = required_labels(model)
+    required, quantities = required_labels(model), quantities_of(model)
     for signal, labels in labels_of(model).items():
         found = {label: mapping[f"{signal}.{label}"] for label in labels}
         if all(column is None for column in found.values()):
@@ -83,7 +76,7 @@ def read_log(
         for label in labels:
             if found[label] is None:
                 require_left_out(path, model, table, f"{signal}.{label}", label in required[signal], columns)
-        signals[signal] = stack(path, table, signal, found, units, first)
+        signals[signal] = stack(path, table, signal, found, units, quantities[signal], first)
     if "position" not in signals:
         raise ModelError(f"{path}: no columns of positions were found. {columns_hint(model, list(table))}")
     if not {"effort", "actuation"} & set(signals):
@@ -162,26 +155,19 @@ def stack(
     signal: str,
     found: Mapping[str, str | float | None],
     units: dict[str, str],
+    quantities: Mapping[str, str],
     first: int,
 ) -> Float[np.ndarray, "rows n"]:
     """Columns of one signal side by side; zeros where there is none."""
     rows = len(next(iter(table.values())))
     parts = []
-    for column in found.values():
+    for label, column in found.items():
         if isinstance(column, str):
-            parts.append(numbers_of(path, table, column, unit_factor(path, units, signal, column), first))
+            factor = unit_factor(path, units, signal, label, column, quantities[label])
+            parts.append(numbers_of(path, table, column, factor, first))
         else:
             parts.append(np.full(rows, column or 0.0))
     return np.stack(parts, 1)
-
-
-def unit_factor(path: Path, units: dict[str, str], signal: str, column: str | None) -> float:
-    """Factor of a column's unit to SI; 1 where none is given."""
-    unit, known = units.get(column or "", units.get(signal, "")), UNITS[signal]
-    if unit and unit not in known:
-        *others, last = known
-        raise ModelError(f"{path}: '{unit}' is no unit of {signal}; give {', '.join(others)} or {last}.")
-    return known.get(unit, 1.0)
 
 
 def even_times(

@@ -114,12 +114,14 @@ def jacobians_of_step(
         state = State(integrate_configuration(model, q, dq), v + dv, jnp.zeros((), model.dtype))
         return take_step(numbers.system_at(values), state, held).v
 
-    def q_next(dq: Array, v_after: Array) -> Array:
-        moved = integrate_configuration(model, integrate_configuration(model, q, dq), model.time_step * v_after)
+    def q_next(values: Array, dq: Array, v_after: Array) -> Array:
+        time_step = numbers.system_at(values).model.time_step
+        moved = integrate_configuration(model, integrate_configuration(model, q, dq), time_step * v_after)
         return difference_configuration(model, q_after, moved)
 
     v_values, v_q, v_v = jax.jacrev(v_next, (0, 1, 2))(numbers.values, zero, zero)
-    q_q, q_v = jax.jacfwd(q_next, (0, 1))(zero, v_after)
+    q_q, q_v = jax.jacfwd(q_next, (1, 2))(numbers.values, zero, v_after)
+    q_values = jax.jacrev(q_next)(numbers.values, zero, v_after)  # by the time step, where that is unknown
     A = jnp.block([[q_q + q_v @ v_q, q_v @ v_v], [v_q, v_v]])
     assert A.shape == (2 * nv, 2 * nv)
-    return A, jnp.concatenate([q_v @ v_values, v_values])
+    return A, jnp.concatenate([q_values + q_v @ v_values, v_values])

@@ -11,6 +11,7 @@ from mbjax.joints import JOINT_KINDS
 from mbjax.kinematics import difference_configuration, integrate_configuration
 from mbjax.model import MultibodyModel
 
+RPY_KINDS = ("ball_rpy", "rpy_floating")  # joints whose first three positions are roll, pitch and yaw
 SLACK_AT_ENDS = 1e-6  # of a period, by which a time may be outside of those that are known
 
 
@@ -90,29 +91,59 @@ def low_pass(
 def smooth_positions(
     model: MultibodyModel, q: Float[np.ndarray, "steps nq"], period: float, cutoff: float
 ) -> Float[np.ndarray, "steps nq"]:
-    """Positions through `low_pass`; on the manifold, as differences from the first."""
-    Q = jnp.asarray(q, model.dtype)
-    first = jnp.broadcast_to(Q[0], Q.shape)
-    moved = call_compiled(differences, model, first, Q)
-    smooth = jnp.asarray(low_pass(np.asarray(moved, float), period, cutoff), model.dtype)
-    return np.asarray(call_compiled(moved_from, model, first, smooth), float)
+    """Positions through `low_pass`; rotations as quaternions without jumps, then of unit length.
+
+    Rotation vectors and roll-pitch-yaw angles would jump where a body turns on and on.
+    """
+    smooth = low_pass(without_jumps(model, q), period, cutoff)
+    for place in quaternion_places(model):
+        smooth[:, place] /= np.linalg.norm(smooth[:, place], axis=1, keepdims=True)
+    turning = [joint for joint in model.layout.joints if joint.num_positions and joint.kind in RPY_KINDS]
+    if not turning:
+        return smooth
+    from scipy.spatial.transform import Rotation
+
+    moved = np.zeros((len(q), model.num_velocities))
+    for joint in turning:
+        angles = slice(joint.q_start, joint.q_start + 3)
+        measured = Rotation.from_euler("xyz", q[:, angles])
+        numbers = low_pass(of_one_sign(measured.as_quat()), period, cutoff)
+        moved[:, joint.v_start : joint.v_start + 3] = (Rotation.from_quat(numbers) * measured.inv()).as_rotvec()
+        smooth[:, angles] = q[:, angles]  # from where the filter moves them, on their own branch
+    arrays = (jnp.asarray(x, model.dtype) for x in (smooth, moved))
+    return np.asarray(call_compiled(moved_from, model, *arrays), float)
+
+
+def quaternion_places(model: MultibodyModel) -> list[slice]:
+    """Where quaternions are among the positions."""
+    return [
+        slice(joint.q_start, joint.q_start + 4)
+        for joint in model.layout.joints
+        if joint.num_positions and JOINT_KINDS[joint.kind].has_quaternion
+    ]
+
+
+def without_jumps(model: MultibodyModel, q: Float[np.ndarray, "steps nq"]) -> Float[np.ndarray, "steps nq"]:
+    """Positions whose quaternions do not change their sign from sample to sample."""
+    q = np.array(q, float)
+    for place in quaternion_places(model):
+        q[:, place] = of_one_sign(q[:, place])
+    return q
+
+
+def of_one_sign(quaternions: Float[np.ndarray, "steps 4"]) -> Float[np.ndarray, "steps 4"]:
+    """Quaternions, or their negatives, that are near those before."""
+    turns = np.sum(quaternions[1:] * quaternions[:-1], 1) < 0.0
+    signs = np.where(np.cumsum(turns) % 2 == 1, -1.0, 1.0)
+    return np.concatenate([quaternions[:1], quaternions[1:] * signs[:, None]])
 
 
 def resample_positions(
     model: MultibodyModel, time: Float[np.ndarray, " steps"], q: Float[np.ndarray, "steps nq"], at: np.ndarray
 ) -> Float[np.ndarray, "new nq"]:
     """Positions at other times; quaternions take no detour over -q, and have unit length."""
-    places = [
-        slice(joint.q_start, joint.q_start + 4)
-        for joint in model.layout.joints
-        if joint.num_positions and JOINT_KINDS[joint.kind].has_quaternion
-    ]
-    q = q.copy()
-    for place in places:
-        turns = np.sum(q[1:, place] * q[:-1, place], 1) < 0.0
-        q[1:, place] *= np.where(np.cumsum(turns) % 2 == 1, -1.0, 1.0)[:, None]
-    new = resample_smooth(time, q, at)
-    for place in places:
+    new = resample_smooth(time, without_jumps(model, q), at)
+    for place in quaternion_places(model):
         new[:, place] /= np.linalg.norm(new[:, place], axis=1, keepdims=True)
     return new
 

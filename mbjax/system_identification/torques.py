@@ -18,9 +18,10 @@ from mbjax.model import MultibodyModel
 from mbjax.number_rules import POSITIVE, checked_numbers
 from mbjax.simulation.state import require_rigid_bodies_alone
 
+from .contact_projection import Projection, channels_of, contact_projection
 from .effort_filter import filtered_log, noise_gain_of
 from .linear_torques import LINEAR_KINDS, linear_rows, make_linear_torques
-from .log import Log, bare, contact_projectors, first_contact_row
+from .log import Log, bare, first_contact_row
 from .losses import NORMAL, Loss, as_loss, noise_square
 from .parameters import Parameters
 from .problem import (
@@ -43,7 +44,9 @@ class Torques:
 
     `noise` is the standard deviation of efforts, one for all or by measured velocity; None estimates it for each from
     what is left, and fits again. `contacts` are bodies that touch something with forces nobody measured: what they
-    could do at the bodies' origins, in three translations or with `contact_rows=6` also torques, is projected out.
+    could do at the bodies' origins, in three translations or with `contact_rows=6` also torques, is projected out of
+    the efforts that were measured. Errors of joints are then mixed, so that one noise is estimated for all of them;
+    where joints differ in it, give `noise` for each.
     `rows` are names of the velocities whose efforts were measured, all by default; the others are in no sum. `slowest`
     in rad/s or m/s leaves out the efforts of joints that move more slowly, where friction is known least.
     """
@@ -60,33 +63,38 @@ class Torques:
         model, logs = unknown.base.model, self.moving(logs)
         require_rigid_bodies_alone(model, "Torques", INSTEAD)
         measured, labels = self.measured(model)
-        projectors = self.projectors(model, logs)
+        projections = self.projections(model, logs)
         if self.is_linear(unknown) and not self.loss_of.is_robust:
-            return make_linear_torques(unknown, logs, projectors, measured, labels)
+            return make_linear_torques(unknown, logs, projections, measured, labels)
         return DirectTorques(
             unknown.initial, len(unknown), unknown, tuple(dataclasses.replace(log, name="") for log in logs),
-            projectors, noise_gain_of(logs), measured, labels, self.loss_of,
+            projections, noise_gain_of(logs), measured, labels, self.loss_of,
         )  # fmt: skip
 
     def known_weights(self, problem: Any) -> Float[np.ndarray, " channels"] | None:
         """One over the noise that was given, as the filter of efforts leaves it."""
+        noise = self.noise_of(len(problem.channel_names))
+        return None if noise is None else 1.0 / (noise * float(problem.noise_gain))
+
+    def noise_of(self, channels: int) -> Float[np.ndarray, " channels"] | None:
+        """The noise of each channel's samples that was given; None if it is to be estimated."""
         if self.noise is None:
             return None
-        shape = (len(problem.channel_names),)
+        shape = (channels,)
         noise = checked_numbers("Torques", "noise", self.noise, POSITIVE, shape, unit="N m or N", is_repeated=True)
-        return 1.0 / np.broadcast_to(noise * float(problem.noise_gain), shape)
+        return np.broadcast_to(np.asarray(noise, float), shape)
 
     def prediction(self, unknown: Parameters, theta: Array, log: Log) -> tuple[tuple[str, ...], Array, Array]:
         """Names of channels, and measured and predicted signals of one log."""
         (log,) = self.moving((log,))
-        projectors = self.projectors(unknown.base.model, (log,))
+        projections = self.projections(unknown.base.model, (log,))
         measured, labels = self.measured(unknown.base.model)
         direct = DirectTorques(
             theta,
             len(unknown),
             unknown,
             (dataclasses.replace(log, name=""),),
-            projectors,
+            projections,
             noise_gain_of((log,)),
             measured,
             labels,
@@ -155,15 +163,18 @@ class Torques:
     def rows_of(
         self, unknown: Parameters, theta: Array, log: Log, *, with_slopes: bool = True
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Errors of one log's rows, their slopes by theta if wanted, and ones where they are data."""
+        """Errors of one log's rows, their slopes by theta if wanted, and ones where they are data.
+
+        Where contacts are projected out, it is the part of a datum that they leave.
+        """
         (log,) = self.moving((log,))
         if not self.is_linear(unknown):
             problem = self.plain.problem(unknown, (log,))
             errors, slopes, counts = (np.asarray(x, float) for x in call_compiled(slopes_of_first_log, problem, theta))
             return errors, slopes, counts
         measured, _ = self.measured(unknown.base.model)
-        projectors = self.projectors(unknown.base.model, (log,))
-        return linear_rows(unknown, theta, log, None if projectors is None else projectors[0], measured, with_slopes)
+        projections = self.projections(unknown.base.model, (log,))
+        return linear_rows(unknown, theta, log, None if projections is None else projections[0], measured, with_slopes)
 
     def measured(self, model: MultibodyModel) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Velocities whose efforts were measured, and their names."""
@@ -173,12 +184,18 @@ class Torques:
         found = tuple(i for i, label in enumerate(labels) if self.rows is None or label in self.rows)
         return found, tuple(labels[i] for i in found)
 
-    def projectors(self, model: MultibodyModel, logs: Sequence[Log]) -> tuple[Float[Array, "steps nv nv"], ...] | None:
-        """For each sample the projector 1 - J⁺J on what unmeasured contact forces cannot do; None without contacts."""
+    def projections(self, model: MultibodyModel, logs: Sequence[Log]) -> tuple[Projection, ...] | None:
+        """What takes unmeasured contact forces out of the measured efforts of each log; None without contacts."""
         first = first_contact_row("Torques", self.contact_rows)
         if not self.contacts:
             return None
-        return tuple(call_compiled(contact_projectors, model, log.q, self.contacts, first) for log in logs)
+        measured, _ = self.measured(model)
+        noise = self.noise_of(len(measured))
+        parts = np.ones(len(measured)) if noise is None else noise / noise.max()
+        return tuple(
+            call_compiled(contact_projection, model, log.q, log.weights, tuple(self.contacts), first, measured, parts)
+            for log in logs
+        )
 
 
 class DirectTorques(AbstractProblem):
@@ -188,7 +205,7 @@ class DirectTorques(AbstractProblem):
     num_parameters: int = eqx.field(static=True)
     unknown: Parameters
     logs: tuple[Log, ...]
-    projectors: tuple[Array, ...] | None
+    projections: tuple[Projection, ...] | None
     noise_gain: Float[Array, ""]  # of the filter of efforts
     measured: tuple[int, ...] = eqx.field(static=True)  # velocities
     labels: tuple[str, ...] = eqx.field(static=True)  # of the measured velocities
@@ -197,30 +214,32 @@ class DirectTorques(AbstractProblem):
     def errors_of_samples(self, y: Float[Array, " unknowns"], i: int) -> Float[Array, "steps measured"]:
         """Predicted less measured efforts of one log, in N m or N, before they are weighted and filtered."""
         log, system = self.logs[i], self.unknown.system(y)
-        samples = (log.q, log.v, log.vdot, log.external, *self.projector(i))
+        samples = (log.q, log.v, log.vdot, log.external)
         predicted = jax.vmap(lambda sample: predicted_effort(system, *sample))(samples)
         if self.is_delayed:
             predicted = shifted(predicted, system.sensors.effort_delay / self.period(i))
-        return (predicted - self.target(i))[:, np.array(self.measured)]
+        return (predicted - log.effort)[:, np.array(self.measured)]
 
     def errors(self, y: Float[Array, " unknowns"], i: int) -> tuple[Float[Array, "rows measured"], Array]:
-        """Weighted and filtered errors of one log, and ones where they are data."""
-        return filtered_log(self.errors_of_samples(y, i), self.weight(i), self.logs[i].effort_filter)
+        """Weighted and filtered errors of one log without what contacts did, and ones where they are data."""
+        return self.rows_of_samples(self.errors_of_samples(y, i), i)
+
+    def rows_of_samples(self, x: Float[Array, "steps measured ..."], i: int) -> tuple[Array, Array]:
+        """Rows of one log from errors of its samples, or their slopes: projected, weighted, filtered.
+
+        Beside them are ones where they are data; with contacts, the part of a datum that these leave.
+        """
+        effort_filter = self.logs[i].effort_filter
+        if self.projections is None:
+            return filtered_log(x, self.weight(i), effort_filter)
+        projection = self.projections[i]
+        return filtered_log(projection(x), self.weight(i), effort_filter, projection.shares)
 
     def weight(self, i: int) -> Float[Array, "steps measured"]:
-        """Weights of one log's samples; a delay leaves out those near the ends."""
-        weight = self.logs[i].weights[:, np.array(self.measured)]
+        """Weights of one log's samples, those that no projection has; a delay leaves out those near the ends."""
+        log, projections = self.logs[i], self.projections
+        weight = log.weights[:, np.array(self.measured)] if projections is None else projections[i].is_data
         return weight * jnp.asarray(self.inside(i)[:, None], weight.dtype) if self.is_delayed else weight
-
-    def target(self, i: int) -> Float[Array, "steps nv"]:
-        """Measured efforts, projected as the prediction is."""
-        log = self.logs[i]
-        if self.projectors is None:
-            return log.effort
-        return jnp.einsum("tij,tj->ti", self.projectors[i], log.effort)
-
-    def projector(self, i: int) -> tuple[Array, ...]:
-        return () if self.projectors is None else (self.projectors[i],)
 
     @property
     def is_delayed(self) -> bool:
@@ -259,7 +278,7 @@ class DirectTorques(AbstractProblem):
 
     def slopes_of_log(self, y: Array, i: int) -> tuple[Array, Float[Array, "rows measured unknowns"], Array]:
         """Errors of one log, weighted and filtered, their Jacobian, and ones where they are data."""
-        log, weight, places = self.logs[i], self.weight(i), np.array(self.measured)
+        log, places = self.logs[i], np.array(self.measured)
         if self.is_delayed:
             return self.errors(y, i)[0], jax.jacfwd(lambda y: self.errors(y, i)[0])(y), self.errors(y, i)[1]
 
@@ -268,8 +287,8 @@ class DirectTorques(AbstractProblem):
             return (predicted_effort(self.unknown.system(y), *motion) - target)[places]
 
         both = jacobian_of_samples(error, y.shape[0], len(self.measured))
-        errors, J = both(y, log.q, log.v, log.vdot, log.external, *self.projector(i), self.target(i))
-        rows, counts = filtered_log(jnp.concatenate([errors[..., None], J], -1), weight, log.effort_filter)
+        errors, J = both(y, log.q, log.v, log.vdot, log.external, log.effort)
+        rows, counts = self.rows_of_samples(jnp.concatenate([errors[..., None], J], -1), i)
         return rows[..., 0], rows[..., 1:], counts
 
     def channel_squares(self, y: Array) -> Array:
@@ -279,8 +298,10 @@ class DirectTorques(AbstractProblem):
         """Mean squared errors of channels, and their noise."""
         parts = [self.errors(y, i) for i in range(len(self.logs))]
         errors, counts = (jnp.concatenate(list(x)) for x in zip(*parts, strict=True))
-        squares = jnp.sum(errors**2, 0) / jnp.maximum(jnp.sum(counts, 0), 1.0)
-        return Channels(squares, noise_square(errors, counts) if self.loss.is_robust else squares)
+        rows = jnp.sum((counts > 0.0).astype(counts.dtype), 0)
+        squares = jnp.sum(errors**2, 0) / jnp.maximum(rows, 1.0)
+        noise = noise_square(errors, counts) if self.loss.is_robust else squares
+        return channels_of(squares, rows, jnp.sum(counts, 0), noise, is_common=self.has_common_noise)
 
     def evaluate(self, y: Array, weights: Array) -> Evaluated:
         return *canonical_rows(*self.rows(y, weights)), self.channels(y)
@@ -291,7 +312,12 @@ class DirectTorques(AbstractProblem):
 
     @property
     def num_data(self) -> int:
-        return int(sum(np.sum(np.asarray(call_compiled(counts_of, self, i))) for i in range(len(self.logs))))
+        counts = (np.asarray(call_compiled(counts_of, self, i), float) for i in range(len(self.logs)))
+        return round(float(sum(np.sum(count) for count in counts)))
+
+    @property
+    def has_common_noise(self) -> bool:
+        return self.projections is not None
 
 
 def raw_errors(unknown: Parameters, theta: Array, log: Log) -> Float[Array, "steps nv"]:
@@ -307,16 +333,17 @@ def slopes_of_first_log(problem: DirectTorques, theta: Array) -> tuple[Array, Ar
 
 
 def counts_of(problem: DirectTorques, i: int) -> Float[Array, "rows measured"]:
-    """Ones where rows of one log are data."""
-    weight = problem.weight(i)
-    return filtered_log(weight, weight, problem.logs[i].effort_filter)[1]
+    """Ones where rows of one log are data; with contacts, the part of a datum that these leave."""
+    return problem.rows_of_samples(problem.weight(i), i)[1]
 
 
 def signals_of(problem: DirectTorques, theta: Array) -> tuple[Array, Array]:
     """Measured and predicted efforts of the first log, filtered alike at every sample; NaN where there are no data."""
     log, weight = problem.logs[0], problem.weight(0)
-    target = problem.target(0)[:, np.array(problem.measured)]
-    predicted = target + problem.errors_of_samples(theta, 0)
+    target, errors = log.effort[:, np.array(problem.measured)], problem.errors_of_samples(theta, 0)
+    if problem.projections is not None:
+        target, errors = problem.projections[0](target), problem.projections[0](errors)
+    predicted = target + errors
     missing = jnp.where(weight > 0.0, 0.0, jnp.nan)
     if log.effort_filter is None:
         return target + missing, predicted + missing
@@ -325,14 +352,11 @@ def signals_of(problem: DirectTorques, theta: Array) -> tuple[Array, Array]:
     return target / whole + missing, predicted / whole + missing
 
 
-def predicted_effort(
-    system: System, q: Array, v: Array, vdot: Array, external: Array, projector: Any = None
-) -> Float[Array, " nv"]:
+def predicted_effort(system: System, q: Array, v: Array, vdot: Array, external: Array) -> Float[Array, " nv"]:
     """Efforts that sensors would measure along a measured motion, in N m or N."""
     sensors = system.sensors
     q = integrate_configuration(system.model, q, -sensors.position_bias)
     v = v - sensors.velocity_bias
     tau = inverse_dynamics(system.model, q, v, vdot, force_elements=True)
     tau = tau + system.drives.efforts(v, system.model.parameters.friction_velocity)
-    measured = sensors.effort_gain * (tau - external) + sensors.effort_bias
-    return measured if projector is None else projector @ measured
+    return sensors.effort_gain * (tau - external) + sensors.effort_bias

@@ -13,8 +13,9 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.kinematics import difference_configuration, integrate_configuration
+from mbjax.model import MultibodyModel
 from mbjax.number_rules import POSITIVE, checked_numbers
-from mbjax.simulation import State
+from mbjax.simulation import State, actuation_matrix, actuation_matrix_pseudoinverse
 from mbjax.simulation.state import require_rigid_bodies_alone
 
 from .kind_table import DRIVE_KINDS
@@ -27,6 +28,8 @@ from .sensitivities import trajectory_and_sensitivities
 from .shooting import inputs_of_steps, measurement_error, start_of, take_sample, with_shorter_steps
 from .system import velocity_labels
 from .windows import Windows, cut
+
+NOT_GIVEN = 1e-5  # part of a log's largest effort; less is rounding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Trajectories:
             raise ModelError(
                 "Trajectories: 'time_step:world' cannot be unknown where substeps or continuous=True set the steps."
             )
+        require_drives(model, logs)
         windows = cut(model, logs, self.horizon, self.substeps)
         local = 2 * model.num_velocities if self.initial == "fitted" else 0
         y = jnp.concatenate([unknown.initial, jnp.zeros(local * windows.num_windows, model.dtype)])
@@ -137,6 +141,28 @@ def require_simulated(unknown: Parameters) -> None:
         raise ModelError(
             f"Trajectories: '{of_drives[0]}' does not act on simulated motions, for models have no such friction. Fit "
             "it with Torques, and take it out of the parameters."
+        )
+
+
+def require_drives(model: MultibodyModel, logs: Sequence[Log]) -> None:
+    """Raises `ModelError` where efforts were logged that no actuator can give, so that steps would lack them.
+
+    A log whose actuation is not that of its efforts was given its own.
+    """
+    B, shares = (np.asarray(f(model), float) for f in (actuation_matrix, actuation_matrix_pseudoinverse))
+    for log in logs:
+        effort, actuation = np.asarray(log.effort, float), np.asarray(log.actuation, float)
+        smallest = NOT_GIVEN * float(np.abs(effort).max(initial=0.0))
+        lacking = np.abs(effort - effort @ shares.T @ B.T).max(0, initial=0.0)
+        if not np.any(lacking > smallest) or np.abs(actuation - effort @ shares.T).max(initial=0.0) > smallest:
+            continue
+        names = [name for name, x in zip(velocity_labels(model), lacking, strict=True) if x > smallest]
+        shown = ", ".join(f"'{name}'" for name in names[:6]) + (f" and {len(names) - 6} more" if names[6:] else "")
+        raise ModelError(
+            f"Trajectories: log '{log.name}' has efforts of {shown}, up to {lacking.max():.3g} N m or N, which no "
+            "actuator of the model can give, so that the simulated motion would lack them. Add actuators there with "
+            "MultibodyPlant.add_joint_actuator, or give what acts there as external=, and zero as effort=, to "
+            "si.make_log."
         )
 
 
@@ -273,6 +299,10 @@ class ShootingProblem(AbstractProblem):
     @property
     def num_data(self) -> int:
         return int(np.sum(np.asarray(self.windows.counts))) * len(self.names) + self.local * self.windows.num_windows
+
+    @property
+    def samples_of_channels(self) -> Float[np.ndarray, " channels"]:
+        return np.full(len(self.names), float(np.sum(np.asarray(self.windows.counts))))
 
 
 HALF_STEP = ((2, 1.0),)

@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 import mbjax
 from mbjax import parameters
 from mbjax.spatial import from_log_cholesky, log_cholesky
+from tests.deformable_cube import cube_plant
 from tests.gradients.checks import check_gradients
 from tests.model.test_numbers_in_setters import small_robot
 
@@ -79,6 +80,36 @@ def test_what_has_no_number_is_held(model, spec) -> None:
     assert (moved.parameters.body_mass[1:] != model.parameters.body_mass[1:]).all()
     gradient = jax.grad(lambda n: jnp.sum(parameters.constrained(model, n).parameters.body_unit_inertia))
     assert not any(np.any(x) for x in jax.tree.leaves(gradient(parameters.unconstrained(model, physical))))
+
+
+def test_materials_stay_possible() -> None:
+    """Elastic numbers, densities and dampings are positive, Poisson's ratio between -1 and ½, whatever the numbers."""
+    material = mbjax.DeformableMaterial(5e4, 0.3, 300.0, stiffness_damping=0.005)
+    model = cube_plant(material).finalize()
+    spec = parameters.union(parameters.materials(model), parameters.contact(model))
+    numbers = parameters.unconstrained(model, spec)
+    back, bodies = parameters.constrained(model, numbers), model.deformables
+    for (path, x), y in zip(jax.tree_util.tree_leaves_with_path(model), jax.tree.leaves(back), strict=True):
+        np.testing.assert_allclose(y, x, rtol=4e-15, atol=4e-16, err_msg=jax.tree_util.keystr(path))
+    for shift in (-1e6, -40.0, -1.0, 1.0, 40.0):
+        moved = parameters.constrained(model, jax.tree.map(lambda x, by=shift: x + by, numbers)).deformables
+        assert moved is not None
+        assert -1.0 < moved.poissons_ratio[0] < 0.5
+        assert moved.youngs_modulus[0] >= 0.0
+        assert moved.mass_density[0] >= 0.0
+        assert moved.mass_damping[0] == 0.0  # has no number, and is held
+        assert moved.stiffness_damping[0] >= 0.0
+        assert moved.dynamic_friction[0] >= 0.0
+        assert moved.relaxation_time[0] >= 0.0
+    np.testing.assert_allclose(numbers.deformables.youngs_modulus, np.log(bodies.youngs_modulus))
+
+    def ratio(number: jax.Array) -> jax.Array:
+        changed = eqx.tree_at(lambda n: n.deformables.poissons_ratio, numbers, number[None])
+        return parameters.constrained(model, changed).deformables.poissons_ratio[0]
+
+    at = numbers.deformables.poissons_ratio[0]
+    numeric = (ratio(at + 1e-6) - ratio(at - 1e-6)) / 2e-6
+    np.testing.assert_allclose(jax.grad(ratio)(at), numeric, rtol=1e-7)
 
 
 def test_gradients_there_and_back(model, spec) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mbjax
+from tests.deformable_cube import cube_plant
 from tests.forces.models import build
 from tests.gradients.checks import check_gradients
 from tests.models import Twin, make_twin, relative_error
@@ -85,3 +86,13 @@ def test_counts_the_forces_of_contacts():
     qdot, vdot = jax.jit(mbjax.time_derivatives)(model, state)
     assert np.linalg.norm(vdot[3:5]) > 1.0
     np.testing.assert_allclose(residual(model, state, qdot, vdot), 0.0, atol=1e-12 * np.abs(vdot).max())
+
+
+def test_deformable_bodies_are_refused():
+    """As by time_derivatives: their nodes are no part of the residual; and a wrong model has its own message."""
+    model = cube_plant().finalize()
+    state, zero = mbjax.default_state(model), jnp.zeros(1)
+    with pytest.raises(mbjax.ModelError, match="implicit_time_derivatives_residual: the model has deformable bodies"):
+        mbjax.implicit_time_derivatives_residual(model, state, zero, zero)
+    with pytest.raises(mbjax.ModelError, match="model"):
+        mbjax.implicit_time_derivatives_residual(state, model, zero, zero)

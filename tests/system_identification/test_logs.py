@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow.parquet
 import pytest
+from scipy.spatial.transform import Rotation
 
 import mbjax
 from mbjax import system_identification as si
@@ -145,6 +146,61 @@ def test_velocities_of_a_floating_base() -> None:
     even = resample_positions(model, time, mixed, time[:-1] + 0.005)
     np.testing.assert_allclose(np.linalg.norm(even[:, :4], axis=1), 1.0)
     np.testing.assert_allclose(si.make_log(model, time[:-1], even).v[2:-2], v[2:-3], atol=1e-3)
+
+
+@pytest.mark.parametrize("joint", ["quaternion", "rpy"])
+def test_a_body_that_turns_on_and_on_is_filtered(joint: str) -> None:
+    """Two turns about a skew axis: no jump of rotation vectors, signs or angles is there for a filter to smear."""
+    plant = mbjax.MultibodyPlant(0.0)
+    plant.add_rigid_body("body", mbjax.SpatialInertia(1.0, [0.0] * 3, mbjax.UnitInertia(0.1, 0.1, 0.1)))
+    if joint == "rpy":
+        plant.add_joint(mbjax.RpyFloatingJoint("float", "world", "body"))
+    model = plant.finalize()
+    time, axis = 0.01 * np.arange(501), np.array([0.6, 0.0, 0.8])
+    turns = Rotation.from_rotvec(np.outer(0.8 * np.pi * time, axis))
+    rotations = turns.as_euler("xyz") if joint == "rpy" else turns.as_quat(scalar_first=True)
+    position = np.outer(0.3 * time, [1.0, 2.0, 0.0])
+    q = np.concatenate([rotations, position], 1)
+    log = si.make_log(model, time, q, effort=np.zeros((501, 6)), cutoff=4.0)
+    kept = np.asarray(log.weights[:, 0]) > 0.0
+    assert kept.sum() > 450
+    np.testing.assert_allclose(np.asarray(log.v)[kept, :3], np.tile(0.8 * np.pi * axis, (kept.sum(), 1)), atol=1e-3)
+    np.testing.assert_allclose(np.asarray(log.v)[kept, 3:], np.tile([0.3, 0.6, 0.0], (kept.sum(), 1)), atol=1e-3)
+
+
+def slider_and_elbow() -> mbjax.MultibodyModel:
+    plant = mbjax.MultibodyPlant(0.0)
+    for name, parent in (("cart", "world"), ("arm", "cart")):
+        plant.add_rigid_body(name, mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+        kind = mbjax.PrismaticJoint if name == "cart" else mbjax.RevoluteJoint
+        plant.add_joint(kind({"cart": "slide", "arm": "elbow"}[name], parent, name, axis=[0.0, 1.0, 0.0]))
+    return plant.finalize()
+
+
+def test_units_of_a_signal_are_of_the_coordinates_that_have_them(tmp_path: pathlib.Path) -> None:
+    """Degrees leave a slider's metres alone, unless its own column is said to be in them, which cannot be."""
+    model, time = slider_and_elbow(), 0.01 * np.arange(40)
+    x, angle = 0.1 + 0.05 * np.sin(time), 40.0 * np.sin(3.0 * time)
+    path = write_csv(
+        tmp_path / "log.csv",
+        {"time": time, "q_slide": x, "q_elbow": angle, "tau_slide": 0.0 * x, "tau_elbow": 3.0 * angle},
+    )
+    units = {"position": "deg", "effort": "mN m"}
+    log = si.read_log(path, model, units=units)
+    np.testing.assert_allclose(log.q, np.stack([x, np.deg2rad(angle)], 1), atol=1e-9)
+    np.testing.assert_allclose(log.effort[:, 1], 3e-3 * angle, atol=1e-9)
+    log = si.read_log(path, model, units=units | {"q_slide": "mm"})
+    np.testing.assert_allclose(log.q[:, 0], 1e-3 * x, atol=1e-12)
+    with pytest.raises(mbjax.ModelError, match="'q_slide' is position of 'slide', a length, for which 'deg' is no"):
+        si.read_log(path, model, units={"q_slide": "deg"})
+    with pytest.raises(mbjax.ModelError, match="units has 'mm' for position, but none of the model's is a length"):
+        si.read_log(
+            path,
+            two_links(),
+            units={"position": "mm"},
+            columns={"position.first": "q_slide"}
+            | {"position.second": "q_elbow", "effort.first": None, "effort.second": None},
+        )
 
 
 @pytest.mark.parametrize(

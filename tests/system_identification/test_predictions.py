@@ -79,6 +79,27 @@ def test_stiffness_and_damping_of_a_bar_from_ten_points(clean: np.ndarray) -> No
     assert unknown_noise.num_data == clean.size
 
 
+def test_samples_are_those_of_each_channel_and_correlated_errors_are_told() -> None:
+    """Deviations take errors for independent; where they are not, the fit says so."""
+    model = mbjax.load("acrobot")
+
+    def predict(model: mbjax.MultibodyModel, recording: si.Recording) -> jax.Array:
+        return jnp.stack([model.parameters.body_mass[0] * (k + jnp.zeros(200)) for k in (1.0, 2.0)], 1)
+
+    unknown = si.Parameters(model, {f"mass:{model.body_names[1]}": si.positive()})
+    rng, mass = np.random.default_rng(0), float(model.parameters.body_mass[0])
+    noise = 0.01 * rng.normal(size=(300, 2))
+    for k in range(1, 300):
+        noise[k, 1] += 0.95 * noise[k - 1, 1]
+    values = mass * np.array([1.0, 2.0]) + noise[100:]
+    values[50:, 0] = np.nan
+    fit = si.fit(unknown, si.make_recording(0.01 * np.arange(200), values), si.Predictions(predict))
+    assert fit.samples == {"0": 50, "1": 200}
+    assert fit.num_data == 250
+    assert len(fit.advice) == 1
+    assert "Errors of '1' are correlated with those of the sample before by 0.9" in str(fit)
+
+
 @pytest.mark.whole_run("the fits of the bar")
 def test_what_was_not_seen_does_not_count(clean: np.ndarray) -> None:
     """NaN is no data: residuals by hand, and their Jacobian by differences."""

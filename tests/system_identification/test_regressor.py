@@ -102,6 +102,19 @@ def test_base_parameters_carry_all_that_is_seen() -> None:
     assert "upper" in words
 
 
+def test_single_precision_shows_no_more_base_parameters() -> None:
+    """What rounding leaves of a dependent column is no number of its own, whatever type rows have afterwards."""
+    model = two_links()
+    single, expected = mbjax.astype(model, jnp.float32), si.base_parameters(model)
+    found = si.base_parameters(single)
+    assert found.rank == expected.rank
+    np.testing.assert_array_equal(np.sort(found.independent), np.sort(expected.independent))
+    _, *rows = motion(2, steps=50)
+    Y = si.regressor_of_log(single, *(jnp.asarray(x, jnp.float32) for x in rows))
+    for given in (Y, np.asarray(Y, float)):
+        assert si.base_parameters(single, given).rank <= expected.rank
+
+
 @pytest.mark.whole_run("base parameters of two links carry all that is seen")
 def test_floating_base_shows_all_but_three_numbers_of_each_revolute_joint() -> None:
     """A floating body and one on a revolute joint show 10 n - 3 numbers of inertia (Ayusawa et al. 2014)."""

@@ -11,9 +11,10 @@ import pytest
 
 import mbjax
 from mbjax import system_identification as si
-from mbjax.system_identification.log import contact_projectors
+from mbjax.system_identification.log import contact_jacobians, contact_projectors
+from mbjax.system_identification.system import velocity_labels
 
-from .robots import hopper, torque_log, two_links
+from .robots import efforts, hopper, torque_log, two_links
 
 PATTERNS = {"body:*": si.physical(), "joint_friction:*": si.positive(), "joint_damping:*": si.positive()}
 
@@ -122,6 +123,9 @@ def test_options_of_torques_and_fits_are_checked() -> None:
         ("regressor_of_log: contact_rows must be 3", lambda: si.regressor_of_log(model, *motion, contact_rows=5)),
         ("unseen must be 'error' or 'report'", lambda: si.fit(unknown, log, si.Torques(), unseen=typed("reprot"))),
         ("2 held-out logs are named 'log0'", lambda: si.fit(unknown, log, si.Torques(), held_out=[log, log])),
+        ("fit: start must be one number|1 number", lambda: si.fit(unknown, log, si.Torques(), start=np.zeros(2))),
+        ("start must be 1 number.* such as fit.theta", lambda: si.fit(unknown, log, si.Torques(), start=typed(0.3))),
+        ("start must be 1 number", lambda: si.fit(unknown, log, si.Torques(), start=typed({"mass:lower": 1.0}))),
         ("LevenbergMarquardt: max_steps must be", lambda: si.LevenbergMarquardt(max_steps=0)),
         ("FirstOrder: max_steps must be", lambda: si.FirstOrder(max_steps=0)),
     ):
@@ -132,8 +136,8 @@ def test_options_of_torques_and_fits_are_checked() -> None:
         assert list(si.fit(unknown, log, si.Torques(), held_out=held_out).held_out_errors) == names
 
 
-def typed(word: str) -> Any:
-    """A word that its argument's type does not allow."""
+def typed(word: Any) -> Any:
+    """A value that its argument's type does not allow."""
     return word
 
 
@@ -161,6 +165,104 @@ def test_unmeasured_contact_forces_are_projected_out() -> None:
     measured = si.make_log(model, time, q, v, vdot, effort=tau, external=external)
     known = si.fit(unknown, measured, si.Torques(noise=1.0))
     np.testing.assert_allclose(known.values["mass:trunk"], expected, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def hops() -> dict[str, np.ndarray]:
+    """A hopper that pushes the ground with forces nobody measured: efforts with noise, and Jacobians of its foot."""
+    model, steps = hopper(), 40
+    keys = jax.random.split(jax.random.key(1), 3)
+    dq, v, vdot = (0.5 * jax.random.normal(key, (steps, model.num_velocities)) for key in keys)
+    q = jax.vmap(lambda d: mbjax.integrate_configuration(model, model.parameters.default_positions, d))(dq)
+    heavier = mbjax.set_mass(model, "trunk", 6.0)
+    tau, more = (np.asarray(efforts(m, q, v, vdot)) for m in (model, heavier))
+    J = np.asarray(jax.jit(lambda q: contact_jacobians(model, q, ("foot",), 3))(q))
+    rng = np.random.default_rng(0)
+    pushed = np.einsum("tiv,ti->tv", J, 30.0 * rng.normal(size=(steps, 3)))
+    by_mass = more - tau
+    return {
+        "q": np.asarray(q), "v": np.asarray(v), "vdot": np.asarray(vdot), "J": J, "by_mass": by_mass,
+        "effort": tau - pushed + 0.2 * rng.normal(size=tau.shape), "at_zero_mass": tau - 5.0 * by_mass,
+    }  # fmt: skip
+
+
+def mass_by_hand(
+    hops: dict[str, np.ndarray], weight: np.ndarray, noise: np.ndarray | float = 1.0
+) -> tuple[float, float, float, int]:
+    """Mass, its deviation per noise, the noise, and how many data there are, in bases of what contacts cannot do."""
+    A, b = [], []
+    for k in range(len(weight)):
+        kept = weight[k] > 0.0
+        scale = (np.sqrt(weight[k]) / noise)[kept]
+        U, S, _ = np.linalg.svd((hops["J"][k][:, kept] * scale).T)
+        N = U[:, int(np.sum(S > 1e-9)) :]  # of errors that no force can explain
+        A.append(N.T @ (scale * hops["by_mass"][k][kept]))
+        b.append(N.T @ (scale * (hops["effort"][k] - hops["at_zero_mass"][k])[kept]))
+    a, b = np.concatenate(A), np.concatenate(b)
+    mass = float(a @ b / (a @ a))
+    return mass, float(1.0 / np.sqrt(a @ a)), float(np.sqrt(np.mean((b - mass * a) ** 2))), len(a)
+
+
+@pytest.mark.parametrize("case", ["all", "rows", "weights"])
+def test_contacts_leave_data_of_one_noise(hops: dict[str, np.ndarray], case: str) -> None:
+    """What remains beside unmeasured forces has as many data as independent rows, and one noise for all joints.
+
+    Efforts that were not measured enter nothing, whether left out by `rows` or sample by sample by weights.
+    """
+    model = hopper()
+    labels = velocity_labels(model)
+    weight = np.ones_like(hops["effort"])
+    rows = None if case != "rows" else tuple(label for label in labels if label != "trunk_wy")
+    if rows is not None:
+        weight[:, labels.index("trunk_wy")] = 0.0
+    if case == "weights":
+        weight = np.random.default_rng(2).choice([0.0, 0.5, 1.0, 2.0], size=weight.shape)
+    effort = np.where(weight > 0.0, hops["effort"], 1e3)
+    log = si.make_log(
+        model, 0.01 * np.arange(len(weight)), hops["q"], hops["v"], hops["vdot"], effort=effort, weight=weight
+    )
+    unknown = si.Parameters(mbjax.set_mass(model, "trunk", 4.0), {"mass:trunk": si.positive()})
+    expected, deviation, noise, count = mass_by_hand(hops, weight)
+    fit = si.fit(unknown, log, si.Torques(contacts=("foot",), rows=rows))
+    np.testing.assert_allclose(fit.values["mass:trunk"], expected, rtol=1e-6)
+    assert fit.num_data == count
+    np.testing.assert_allclose([*fit.noise.values()], noise, rtol=0.06)  # of the last pass but one
+    np.testing.assert_allclose(fit.standard_deviation["mass:trunk"], deviation * noise, rtol=0.08)  # if not quite white
+    assert abs(fit.values["mass:trunk"] - 5.0) < 4.0 * deviation * noise
+    if case == "all":
+        return
+    known = si.fit(unknown, log, si.Torques(contacts=("foot",), rows=rows, noise=0.2))
+    np.testing.assert_allclose(known.values["mass:trunk"], expected, rtol=1e-6)
+    np.testing.assert_allclose(known.standard_deviation["mass:trunk"], 0.2 * deviation, rtol=0.08)
+
+
+@pytest.mark.whole_run("one noise of all joints, above")
+def test_contacts_beside_joints_of_different_noise(hops: dict[str, np.ndarray]) -> None:
+    """Noises that are given by joint weigh what contacts leave; so do those of a robust loss, whose rows are direct."""
+    model, noise = hopper(), np.array([0.2, 0.1, 0.4, 0.2, 0.3, 0.2, 0.05])
+    unknown = si.Parameters(mbjax.set_mass(model, "trunk", 4.0), {"mass:trunk": si.positive()})
+    steps = len(hops["q"])
+    log = si.make_log(model, 0.01 * np.arange(steps), hops["q"], hops["v"], hops["vdot"], effort=hops["effort"])
+    expected, deviation, _, count = mass_by_hand(hops, np.ones_like(hops["effort"]), noise)
+    fit = si.fit(unknown, log, si.Torques(contacts=("foot",), noise=list(noise)))
+    np.testing.assert_allclose(fit.values["mass:trunk"], expected, rtol=1e-6)
+    np.testing.assert_allclose(fit.standard_deviation["mass:trunk"], deviation, rtol=0.08)
+    assert fit.num_data == count
+    robust = si.fit(unknown, log, si.Torques(contacts=("foot",), loss=si.Loss("huber", 20.0), noise=list(noise)))
+    np.testing.assert_allclose(robust.values["mass:trunk"], expected, rtol=1e-5)
+    assert robust.num_data == count
+
+
+def test_units_do_not_decide_what_is_seen() -> None:
+    """Behind a gear of 160 a rotor's inertia is a small number, and seen no better than the armature beside it."""
+    plant = mbjax.MultibodyPlant(0.0)
+    plant.add_rigid_body("rod", mbjax.SpatialInertia(1.0, [0.0, 0.0, -0.1], mbjax.UnitInertia(0.02, 0.02, 0.01)))
+    plant.add_joint(mbjax.RevoluteJoint("joint", "world", "rod", axis=[0.0, 1.0, 0.0]))
+    plant.add_joint_actuator("motor", "joint", gear_ratio=160.0, rotor_inertia=1e-6)
+    unknown = si.Parameters(plant.finalize(), {"armature:joint": si.free(), "rotor_inertia:motor": si.free()})
+    fit = si.fit(unknown, torque_log(unknown.base.model, noise=0.01), si.Torques())
+    assert fit.standard_deviation == {"armature:joint": np.inf, "rotor_inertia:motor": np.inf}
+    assert len(fit.unseen) == 1
 
 
 @pytest.mark.whole_run("a report and a robot by the command, in tests/command_line/test_identify.py")

@@ -8,11 +8,18 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import mbjax
 from mbjax import system_identification as si
+from mbjax.system_identification import sensitivities
+from mbjax.system_identification.fit import errors_of
+from mbjax.system_identification.problem import AbstractProblem
+from mbjax.system_identification.shooting import inputs_of_steps
 from mbjax.system_identification.solver import evaluate
+from mbjax.system_identification.system import System
 from mbjax.system_identification.trajectories import ShootingProblem
+from mbjax.system_identification.windows import cut
 
 from .robots import sliding_box, two_links
 
@@ -172,6 +179,115 @@ def test_options_of_trajectories_are_checked() -> None:
             si.fit(unknown, log, si.Trajectories(**options))
     weights = si.Trajectories(position_noise=0.5, velocity_noise=0.1).known_weights(problem)
     np.testing.assert_allclose(weights, [2.0, 2.0, 10.0, 10.0])
+
+
+def rod(time_step: float, *, is_driven: bool = True) -> mbjax.MultibodyModel:
+    plant = mbjax.MultibodyPlant(time_step)
+    plant.add_rigid_body("rod", mbjax.SpatialInertia(1.0, [0.0, 0.0, -0.5], mbjax.UnitInertia(0.3, 0.3, 0.05)))
+    plant.add_joint(mbjax.RevoluteJoint("joint", "world", "rod", axis=[0.0, 1.0, 0.0], damping=0.1))
+    if is_driven:
+        plant.add_joint_actuator("motor", "joint")
+    return plant.finalize()
+
+
+def test_efforts_that_no_actuator_gives_are_refused() -> None:
+    """Steps would lack them, and a fit would make damping of them; as external forces they act."""
+    time, tau = 0.01 * np.arange(31), np.sin(0.2 * np.arange(31))[:, None]
+    driven, passive = rod(0.01), rod(0.01, is_driven=False)
+    unknown = si.Parameters(passive, {"joint_damping:joint": si.positive()})
+    log = si.make_log(passive, time, tau, tau, tau, effort=tau)
+    with pytest.raises(mbjax.ModelError, match=r"efforts of 'joint', up to 1 N m or N, which no actuator.*external="):
+        si.fit(unknown, log, si.Trajectories())
+    log = si.make_log(passive, time, tau, tau, tau, effort=0.0 * tau, external=tau)
+    np.testing.assert_array_equal(si.Trajectories().problem(unknown, [log]).windows.external[0], tau)
+    given = si.make_log(driven, time, tau, tau, tau, effort=1.1 * tau, actuation=tau)  # measured beside commanded
+    si.Trajectories().problem(si.Parameters(driven, {"joint_damping:joint": si.positive()}), [given])
+
+
+def short_step(system: System, state: mbjax.State, inputs: tuple[jax.Array, jax.Array]) -> mbjax.State:
+    """A step of a damped pendulum by hand, which compiles at once."""
+    model, (actuation, external) = system.model, inputs
+    force = actuation + external - model.parameters.joint_damping * state.v - jnp.sin(state.q)
+    v = state.v + model.time_step * force
+    return mbjax.State(state.q + model.time_step * v, v, state.time)
+
+
+def test_the_time_step_moves_positions_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of single steps' Jacobians are differences, though q+ = q + dt v+ depends on dt itself."""
+    monkeypatch.setattr(sensitivities, "take_step", short_step)
+    model = rod(0.01)
+    unknown = si.Parameters(model, {"time_step:world": si.scaled(0.5, 2.0), "joint_damping:joint": si.positive()})
+    ones = np.ones((9, 1))
+    log = si.make_log(model, 0.01 * np.arange(9), ones, ones, ones, actuation=ones)
+    windows = cut(model, [log], None)
+    window = jax.tree.map(lambda x: x[0], windows)
+    inputs = inputs_of_steps(window, "zero", 1)
+    both = jax.jit(
+        lambda theta: sensitivities.trajectory_and_sensitivities(unknown, theta, theta[:0], window, inputs, 1.0)
+    )
+    theta, h = unknown.initial + 0.05, 1e-5
+    _, J = both(theta)
+    for k in range(2):
+        d = h * jnp.eye(2)[k]
+        numeric = (both(theta + d)[0] - both(theta - d)[0]) / (2.0 * h)
+        np.testing.assert_allclose(J[..., k], numeric, rtol=1e-5, atol=1e-8)
+
+
+class Number(AbstractProblem):
+    """Residuals that are a number each."""
+
+    initial: jax.Array
+    num_parameters: int = eqx.field(static=True)
+    number: jax.Array
+
+    def residuals(self, y: jax.Array, weights: jax.Array) -> jax.Array:
+        return (self.number + 0.0 * y[0]) * weights
+
+    def rows(self, y: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self.residuals(y, weights), jnp.ones((1, 1))
+
+    def channel_squares(self, y: jax.Array) -> jax.Array:
+        return self.residuals(y, jnp.ones(1)) ** 2
+
+    channel_names = ("one",)
+    num_data = 1
+
+
+class Stepping(si.Trajectories):
+    """A method whose steps lack 2 of the continuous motion."""
+
+    def problem(self, unknown, logs):
+        return Number(unknown.initial, 1, jnp.array([3.0]))
+
+    def corrected(self, problem, y):
+        return Number(problem.initial, 1, problem.number - 2.0) if self.continuous else problem
+
+
+@pytest.mark.parametrize(("continuous", "expected"), [(False, 3.0), (True, 1.0)])
+def test_held_out_errors_are_corrected_as_fitted_ones(continuous: bool, expected: float) -> None:
+    unknown = si.Parameters(rod(0.02), {"joint_damping:joint": si.positive()})
+    found = errors_of(Stepping(continuous=continuous), unknown, None, unknown.initial, np.ones(1))
+    np.testing.assert_allclose(found["one"], expected)
+
+
+@pytest.mark.whole_run("that held-out errors are corrected, above")
+def test_held_out_errors_are_those_of_the_continuous_motion() -> None:
+    """At the true damping almost nothing is left of them, though steps of 20 ms alone would leave hundreds as much."""
+    model, time = rod(0.02), 0.02 * np.arange(31)
+    weight, inertia = 9.81 * 0.5, 0.3
+
+    def rate(_: float, x: np.ndarray) -> list[float]:
+        return [x[1], -(weight * np.sin(x[0]) + 0.1 * x[1]) / inertia]
+
+    x = solve_ivp(rate, (0.0, 0.6), [1.0, 0.0], t_eval=time, rtol=1e-10, atol=1e-12).y
+    log = si.make_log(model, time, x[:1].T, x[1:].T, actuation=np.zeros((31, 1)))
+    unknown = si.Parameters(model, {"joint_damping:joint": si.positive()})
+    long, exact = (
+        errors_of(si.Trajectories(continuous=continuous), unknown, log, unknown.initial, np.ones(2))
+        for continuous in (False, True)
+    )
+    for name in exact:
+        assert exact[name] < 0.02 * long[name]
 
 
 def test_a_delay_is_refused() -> None:
