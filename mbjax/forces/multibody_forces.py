@@ -36,13 +36,12 @@ class MultibodyForces(eqx.Module):
         return MultibodyForces(model.zeros(model.num_velocities), model.zeros(model.num_bodies, 6))
 
     def __add__(self, other: "MultibodyForces") -> "MultibodyForces":
-        """The sum of both; one of them may be of several worlds, with leading axes."""
+        """The sum of both; one of them may be of one world and the other of several, on leading axes or the last."""
         if not isinstance(other, MultibodyForces):
             return NotImplemented
         for what, size in (("generalized", 1), ("body", 2)):
             one, two = jnp.shape(getattr(self, what)), jnp.shape(getattr(other, what))
-            common = min(len(one), len(two))
-            if common < size or one[-common:] != two[-common:]:
+            if not are_of_one_size(one, two, size):
                 raise ModelError(
                     f"MultibodyForces: {what} of shapes {one} and {two} can't be added: add forces on one model."
                 )
@@ -53,6 +52,16 @@ class MultibodyForces(eqx.Module):
             raise ModelError(
                 f"MultibodyForces: body must be (nb, 6), torque first, one row per body, got {jnp.shape(self.body)}."
             )
+
+
+def are_of_one_size(one: tuple[int, ...], two: tuple[int, ...], num_axes: int) -> bool:
+    """Whether shapes of so many axes, and axes of worlds before or after them, are those of one model."""
+    common = min(len(one), len(two))
+    if common < num_axes:
+        return False
+    if len(one) == len(two) > num_axes:
+        return all(a == b or 1 in (a, b) for a, b in zip(one, two, strict=True))
+    return one[-common:] == two[-common:]
 
 
 def require_forces(call: str, model: MultibodyModel, forces: Any) -> None:
