@@ -131,8 +131,8 @@ def echelon(A: Float[np.ndarray, "rows n"], dependent: float) -> tuple[np.ndarra
         if size > dependent * max(np.linalg.norm(R[:, k]), 1e-300):
             basis = np.concatenate([basis, (column / size)[:, None]], 1)
             independent.append(k)
-    dependent = [k for k in range(R.shape[1]) if k not in set(independent)]
-    order = np.array([*independent, *dependent], int)
+    others = [k for k in range(R.shape[1]) if k not in set(independent)]
+    order = np.array([*independent, *others], int)
     return basis.T @ R[:, order], order
 
 

@@ -178,7 +178,8 @@ BAD_REGISTRATIONS = {
     "no name": (lambda p: p.register_visual_geometry("upper", np.eye(4), mbjax.Sphere(1)), "give a Geometry, or"),
     "two names": (lambda p: p.register_visual_geometry("upper", BALL, name="x"), "name and a color of its own"),
     "no rotation": (
-        lambda p: p.register_visual_geometry("upper", np.diag([2.0, 2.0, 2.0, 1.0]), mbjax.Sphere(1), "x"), "not a rotation matrix",
+        lambda p: p.register_visual_geometry("upper", np.diag([2.0, 2.0, 2.0, 1.0]), mbjax.Sphere(1), "x"),
+        "not a rotation matrix",
     ),
     "unknown body": (lambda p: p.register_collision_geometry("uper", BALL, 1.0), "Did you mean 'upper'"),
     "name taken": (
