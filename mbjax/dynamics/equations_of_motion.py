@@ -15,6 +15,7 @@ from mbjax.forces import (
     calc_joint_dissipation,
     calc_mobod_forces,
     calc_passive_forces_on_tree,
+    in_place_of_forces,
 )
 from mbjax.kinematics import PositionKinematics, calc_position_kinematics, for_worlds_of
 from mbjax.model import (
@@ -166,8 +167,8 @@ def split_forces(
         return None, None
     if not isinstance(forces, MultibodyForces):
         raise ModelError(
-            f"forces must be mbjax.MultibodyForces(generalized, body), got {type(forces).__name__}. Generalized forces "
-            "alone go in by tau."
+            f"forces must be mbjax.MultibodyForces(generalized, body), got {in_place_of_forces(forces)}. Generalized "
+            "forces alone go in by tau."
         )
     num_axes = model.num_world_axes
     tau = as_coordinates("forces.generalized", forces.generalized, model.num_velocities, model.dtype, num_axes)

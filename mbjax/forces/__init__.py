@@ -23,6 +23,7 @@ from .multibody_forces import add_in_one_force as add_in_one_force
 from .multibody_forces import calc_mobod_forces as calc_mobod_forces
 from .multibody_forces import force_in_world as force_in_world
 from .multibody_forces import generalized_forces as generalized_forces
+from .multibody_forces import in_place_of_forces as in_place_of_forces
 from .multibody_forces import require_forces as require_forces
 from .power import ForceElementPower as ForceElementPower
 from .power import conservative_power as conservative_power

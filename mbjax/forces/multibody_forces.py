@@ -64,14 +64,17 @@ def are_of_one_size(one: tuple[int, ...], two: tuple[int, ...], num_axes: int) -
     return one[-common:] == two[-common:]
 
 
+def in_place_of_forces(x: Any) -> str:
+    """What was given in the place of forces, in words."""
+    return f"an array of shape {x.shape}" if isinstance(x, jax.Array | np.ndarray) else type(x).__name__
+
+
 def require_forces(call: str, model: MultibodyModel, forces: Any) -> None:
     """Raises `ModelError` unless `forces` are `MultibodyForces` of the model's sizes."""
     if not isinstance(forces, MultibodyForces):
-        is_array = isinstance(forces, jax.Array | np.ndarray)
-        came = f"an array of shape {forces.shape}" if is_array else type(forces).__name__
         raise ModelError(
-            f"{call}: forces must be mbjax.MultibodyForces(generalized, body), got {came}. Start from "
-            "mbjax.MultibodyForces.zero(model)."
+            f"{call}: forces must be mbjax.MultibodyForces(generalized, body), got {in_place_of_forces(forces)}. "
+            "Start from mbjax.MultibodyForces.zero(model)."
         )
     nv, nb = model.num_velocities, model.num_bodies
     for what, size in (("generalized", (nv,)), ("body", (nb, 6))):

@@ -119,7 +119,7 @@ MISUSES = {
     ),
     "array as MultibodyForces": (
         lambda m, q: mbjax.inverse_dynamics(m, q, q[1:], q[1:], q[1:]),
-        r"forces must be mbjax\.MultibodyForces.*Generalized forces alone go in by tau",
+        r"forces must be mbjax\.MultibodyForces.*got an array of shape.*Generalized forces alone go in by tau",
     ),
     "seed as key": (
         lambda m, q: mbjax.random_state(m, 3),
