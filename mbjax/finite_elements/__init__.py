@@ -30,6 +30,7 @@ from .free_motion import NodeVelocities as NodeVelocities
 from .free_motion import MotionProblem as MotionProblem
 from .free_motion import calc_node_velocities as calc_node_velocities
 from .free_motion import calc_tangent as calc_tangent
+from .massless_motions import find_massless_element as find_massless_element
 from .material_laws import AT_REST as AT_REST
 from .material_laws import LAWS as LAWS
 from .material_laws import MODELS as MODELS

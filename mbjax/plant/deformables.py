@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from mbjax.errors import ModelError
-from mbjax.finite_elements import ELEMENT_KINDS, MeshOfBody, between_corners, mesh_structure
+from mbjax.finite_elements import ELEMENT_KINDS, MeshOfBody, between_corners, find_massless_element, mesh_structure
 from mbjax.geometry import ProximityProperties, as_proximity_properties, as_tetrahedral_mesh, is_inside
 from mbjax.geometry.proximity_properties import DEFAULT_RELAXATION_TIME
 from mbjax.model import (
@@ -107,7 +107,8 @@ class PlantDeformables(PlantQueries):
         `ProximityProperties`, or a coefficient of friction. The plant must be discrete.
 
         `elements="quadratic"` puts a node in the middle of each edge too, which takes the stiffness out of bending that
-        linear elements have where a body is few of them thick.
+        linear elements have where a body is few of them thick. Linear ones have mass at their centroids alone:
+        `finalize` refuses meshes with motions that nothing resists, as of a tetrahedron by itself that no wall holds.
         """
         call = f"add_deformable_body({name!r})"
         self._require_building("add_deformable_body")
@@ -266,6 +267,8 @@ def finalize_deformables(
         if plant.force_densities:
             raise ModelError("add_force_density: the plant has no deformable body that the force could act on.")
         return None
+    for body in declared:
+        refuse_massless_motions(body)
     given = [x for x in declared if x.properties.hunt_crossley_dissipation is not None]
     meshes = [MeshOfBody(x.points, x.tetrahedra, x.material.model, x.held, x.kind) for x in declared]
     mesh = mesh_structure(meshes)
@@ -310,4 +313,23 @@ def finalize_deformables(
         ),
         force_densities=tuple(plant.force_densities),
         **numbers,
+    )
+
+
+def refuse_massless_motions(body: DeclaredDeformable) -> None:
+    """Raises `ModelError` where elements can move although neither mass nor stiffness takes part in the motion."""
+    if len(ELEMENT_KINDS[body.kind].mass_points) > 1:
+        return
+    element = find_massless_element(body.points, body.tetrahedra, body.held)
+    if element is None:
+        return
+    nodes = ", ".join(map(str, body.tetrahedra[element].tolist()))
+    place = "finalize" if body.source is None else body.source
+    raise ModelError(
+        f"{place}: element {element} (nodes {nodes}) of deformable body '{body.name}', which has "
+        f"{len(body.tetrahedra)}, can move without inertia and without strain, so that steps have no solution. A "
+        "linear element has its mass at its centroid alone: one by itself, or two with a common face, may turn about "
+        "their centroids, and one that hangs on others by a vertex about the line from there to its centroid. Take "
+        "elements='quadratic', a finer mesh, or hold nodes by set_wall_boundary_condition. Nodes that are fixed to a "
+        "body do not help, for a step first moves a deformable body as if it were free."
     )

@@ -22,7 +22,7 @@ from mbjax.formats.records.robot_records import RobotRecord
 from mbjax.formats.sdf import read_deformables
 from mbjax.formats.sdf.reader import Options, read_sdf
 from mbjax.formats.xml.source import read_xml
-from mbjax.geometry import Box, Mesh, Sphere
+from mbjax.geometry import Box, Mesh, Sphere, tetrahedra_of, write_tetrahedra
 from mbjax.plant import MultibodyPlant
 from mbjax.spatial import RigidTransform
 from tests.formats.test_damaged_files import damaged
@@ -306,7 +306,7 @@ def test_what_may_touch_and_what_is_not_kept(folder: pathlib.Path) -> None:
         f'<link name="rigid">{soft_ball}<collision name="hard">{ball}</collision></link>'
         f'<link name="free">{soft_ball}</link>'
     )
-    read(folder, sdf(others + soft(PAD + NOTHING + look) + group))
+    read(folder, sdf(others + soft(PAD + NOTHING + WALL + look) + group))
     model = load(folder / "soft.sdf", time_step=0.01, contact_model="point")
     assert model.deformables is not None
     touched = [model.collision_geometry_name(pair.geometry) for pair in model.deformables.layout.contacts]
@@ -317,13 +317,20 @@ def test_what_may_touch_and_what_is_not_kept(folder: pathlib.Path) -> None:
 
 
 def test_deformable_bodies_need_a_step(folder: pathlib.Path) -> None:
-    read(folder, sdf(OTHER + "\n" + soft()))
+    read(folder, sdf(OTHER + "\n" + soft(PAD + NOTHING + WALL)))
     with pytest.raises(ParseError, match=r"link 'pad' is deformable, .* give load\(…, time_step=0.005\)") as caught:
         load(folder / "soft.sdf")
     assert caught.value.line == 2
     plant = MultibodyPlant(time_step=0.01, contact_model="none")
     Parser(plant).add_models(folder / "soft.sdf")
     assert plant.finalize().deformables is not None
+
+
+def test_elements_that_steps_cannot_move_are_refused_with_their_place(folder: pathlib.Path) -> None:
+    """Two with a common face, and no wall: Drake loads them, and stops in the first step."""
+    read(folder, sdf(OTHER + "\n" + soft()))
+    with pytest.raises(ModelError, match=r"soft.sdf:2: .*element 0 \(nodes .*\) of deformable body 'pad', which has 2"):
+        load(folder / "soft.sdf", time_step=0.01)
 
 
 def test_walls_that_hold_nothing_are_refused(folder: pathlib.Path) -> None:
@@ -373,6 +380,7 @@ directives:
 
 
 def test_directives_add_and_place_deformable_bodies(folder: pathlib.Path) -> None:
+    write_tetrahedra(folder / "pad.vtk", tetrahedra_of(Box((0.3, 0.2, 0.1)), 0.2))
     read(folder, sdf(OTHER + soft("<pose>0 1 0 0 0 0</pose>" + PAD + NOTHING)))
     (folder / "package.xml").write_text("<package><name>scene</name></package>")
     (folder / "scene.dmd.yaml").write_text(DIRECTIVES)
@@ -397,7 +405,7 @@ def test_directives_add_and_place_deformable_bodies(folder: pathlib.Path) -> Non
 
 
 def test_commands_take_a_step_where_they_need_one(folder: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
-    read(folder, sdf(OTHER + soft()))
+    read(folder, sdf(OTHER + soft(PAD + NOTHING + WALL)))
     assert main(["check", str(folder / "soft.sdf")]) in (0, None)
     assert "1 file: 0 errors" in capsys.readouterr().out
     main(["inspect", str(folder / "soft.sdf")])
