@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from .element_kinds import OUTWARD_FACES
 
-ROUNDING = 1e-7  # of a singular value, relative to the largest, and of a width, relative to the length
+ROUNDING_OF_MESHES = 1e-7  # of a singular value, relative to the largest, and of a width, relative to the length
 
 
 def find_massless_element(
@@ -78,7 +78,7 @@ def span_a_plane(points: Float[np.ndarray, "n 3"]) -> bool:
     if len(points) < 3:
         return False
     lengths = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-    return bool(lengths[1] > ROUNDING * lengths[0])
+    return bool(lengths[1] > ROUNDING_OF_MESHES * lengths[0])
 
 
 def moving_group(
@@ -111,6 +111,6 @@ def moving_group(
             last_row_of_node[node] = row
     at_least = np.zeros((6 * len(elements), 6 * len(elements)))  # as many rows as numbers
     _, sizes, motions = np.linalg.svd(np.concatenate([at_least, *rows]), full_matrices=False)
-    if sizes[-1] > ROUNDING * sizes[0]:
+    if sizes[-1] > ROUNDING_OF_MESHES * sizes[0]:
         return None
     return int(np.argmax(np.linalg.norm(motions[-1].reshape(-1, 6), axis=1)))
