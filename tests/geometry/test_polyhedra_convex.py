@@ -126,6 +126,43 @@ def test_distance_is_drakes(kinds: tuple[str, str]) -> None:
     assert np.sort(errors)[-3] < 1e-4
 
 
+FLOORS = (0.5, 1.0, 10.0, 100.0)  # m
+CAN, CUBOID = np.array([0.05, 0.2]), 0.1 * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]).T
+IN_WHOLE_RUN = pytest.mark.whole_run("a cylinder on floors of any size")
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("Cylinder", "Box"),
+        *(pytest.param(x, marks=IN_WHOLE_RUN) for x in (("Box", "Cylinder"), ("Convex", "Box"), ("Box", "Convex"))),
+    ],
+    ids="-".join,
+)
+def test_feet_do_not_depend_on_the_length_of_the_floor(kinds: tuple[str, str]) -> None:
+    """A can or a hull of 10 cm stands on a floor with four feet, at its middle and away from it, turned about z."""
+    rng, per_floor = np.random.default_rng(7), POSES // len(FLOORS)
+    lengths = np.repeat(FLOORS, per_floor)
+    floor = np.stack([lengths, lengths, np.ones(POSES)], axis=1)
+    p_FS = np.concatenate([rng.uniform(-0.2, 0.2, (POSES, 2)) * lengths[:, None], np.full((POSES, 1), 0.6 - 1e-4)], 1)
+    p_FS[::per_floor, :2] = 0.0
+    angles = np.where(np.arange(POSES) % per_floor < 2, 0.0, rng.uniform(-3.0, 3.0, POSES))
+    R_FS = Rotation.from_rotvec(angles[:, None] * [[0.0, 0.0, 1.0]]).as_matrix()
+    standing = np.tile(CUBOID if "Convex" in kinds else CAN, (POSES, *[1] * (2 if "Convex" in kinds else 1)))
+    if kinds[0] == "Box":
+        w = each_pair(functools.partial(convex_convex, *kinds), floor, standing, R_FS, p_FS)
+        feet = w.point - p_FS[:, :, None]
+    else:
+        p_SF = -np.einsum("kji,kj->ki", R_FS, p_FS)
+        w = each_pair(pair_function(*kinds)[0].function, standing, floor, R_FS.transpose(0, 2, 1), p_SF)
+        feet = np.einsum("kij,kjc->kic", R_FS, w.point)
+    np.testing.assert_allclose(w.distance[w.valid], -1e-4, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(w.valid.sum(1), 4)
+    width = np.where(w.valid, np.linalg.norm(feet[:, :2], axis=1), np.nan)
+    np.testing.assert_allclose(width[w.valid], 0.05 if "Cylinder" in kinds else 0.1 * np.sqrt(2.0), rtol=0, atol=1e-9)
+    assert np.abs(np.where(w.valid, feet[:, 0], 0.0).sum(1)).max() < 1e-9  # all around
+
+
 def clear_of_kinks(kinds: tuple[str, str]) -> np.ndarray:
     """Indices of the first poses where no vertex but those that touch is within `CLEAR` of the plane that touches.
 

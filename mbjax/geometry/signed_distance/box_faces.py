@@ -12,7 +12,7 @@ from mbjax.spatial import safe_divide, safe_sqrt
 from .choices import chosen_columns, direction_rounding, index_of_largest, rolled_back, rolled_to_last, sign_of
 
 SLOPE = 10.0  # horizontal metres that one metre of depth is worth in the choice of four corners
-DISTINCT = 1e-4  # distance, relative to the boxes' size, below which two corners count as one
+DISTINCT = 1e-4  # distance, relative to the smaller shape, below which two corners count as one
 
 
 class FaceContact(NamedTuple):
@@ -51,7 +51,8 @@ def face_contact(
     points = jnp.concatenate([clipped, corners], axis=1)
     possible = jnp.concatenate([is_clipped, is_corner])
 
-    kept, valid = spread_corners(*lax.stop_gradient((points, possible, tolerance)))
+    smaller = jnp.minimum(jnp.max(half, axis=0), jnp.max(half_other, axis=0))
+    kept, valid = spread_corners(*lax.stop_gradient((points, possible, tolerance, smaller)))
     points = jnp.stack([chosen_columns(index, points, axis=1) for index in kept], axis=1)
     distance = points[2] - half[2]
     back = [rolled_back(axis, x) for x in jnp.unstack(points * upward[:, None], axis=1)]
@@ -105,15 +106,18 @@ def covered_corners(
 
 
 def spread_corners(
-    points: Float[Array, "3 m *n"], possible: Bool[Array, "m *n"], tolerance: Float[Array, "*n"]
+    points: Float[Array, "3 m *n"],
+    possible: Bool[Array, "m *n"],
+    tolerance: Float[Array, "*n"],
+    smaller: Float[Array, "*n"],
 ) -> tuple[list[Int[Array, "*n"]], Bool[Array, "4 *n"]]:
     """Chooses four points: the deepest, the farthest from it, from their line, and from the triangle of the three.
 
     A metre of depth counts as much as `SLOPE` horizontal metres, so that a tilted face keeps its lower edge. Of points
-    that symmetry makes equal the first is taken.
+    that symmetry makes equal the first is taken. `smaller` is the length of the smaller shape.
     """
     x, y, z = jnp.unstack(points)
-    distinct = tolerance * (DISTINCT / relative_tolerance(points.dtype))
+    distinct = jnp.maximum(DISTINCT * smaller, tolerance)
 
     def largest(across: Float[Array, "m *n"]) -> tuple[Int[Array, "*n"], Bool[Array, "*n"]]:
         is_new = possible & (across > distinct)

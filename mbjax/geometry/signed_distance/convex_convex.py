@@ -17,11 +17,11 @@ from .choices import dot_columns
 from .convex_contact import ConvexPair, Features, farthest_points, touch
 from .convex_search import Found, separating_features
 from .convex_shapes import CONVEX_SHAPES, ConvexShape
-from .flat_contact import Disc, Piece, flat_contact, make_piece
+from .flat_contact import Disc, Piece, flat_contact, length_of, make_piece
 from .nearest_corners import DIRECTION_ROUNDING
 from .witnesses import Witnesses
 
-SAME_POINT = 0.01  # distance, relative to the shapes' size, within which a flat contact's point duplicates the deepest
+SAME_POINT = 0.01  # distance, relative to the smaller piece, within which a flat contact's point duplicates the deepest
 ASTRAY = 1e-4  # difference, relative to the shapes' size, between features' distance and separation beyond which ...
 TURNED = 0.9999  # ... or cosine of the angle between their directions below which features do not say where they touch
 AS_DEEP = 0.01  # relative depth that a flat contact's point may lack and still replace the deepest point
@@ -53,7 +53,8 @@ def convex_convex(
         of_A = piece_of(A, core_A, n_AB)
         of_B = moved_piece(R, p, *piece_of(B, core_B, -ca.transposed_matvec(R, n_AB)))
         pieces = make_piece(*of_A, n_AB), make_piece(*of_B, n_AB)
-        distance, point, valid = with_flat_contact(pieces, n_AB, distance, point, num_points(kind_A, kind_B))
+        smaller = lax.stop_gradient(jnp.minimum(length_of(pieces[0]) + margin_A, length_of(pieces[1]) + margin_B))
+        distance, point, valid = with_flat_contact(pieces, n_AB, smaller, distance, point, num_points(kind_A, kind_B))
     k = distance.shape[0]
     on_surface = point + (ca.scale(n_AB, margin_A))[:, None]
     return Witnesses(distance - margin_A - margin_B, jnp.stack([-n_AB] * k, axis=1), on_surface, valid, is_rivalled)
@@ -108,20 +109,25 @@ def moved_piece(
 def with_flat_contact(
     pieces: tuple[Piece, Piece],
     n_AB: Float[Array, "3 *n"],
+    smaller: Float[Array, "*n"],
     distance: Float[Array, "1 *n"],
     point: Float[Array, "3 1 *n"],
     count: int,
 ) -> tuple[Float[Array, "k *n"], Float[Array, "3 k *n"], Bool[Array, "k *n"]]:
-    """Adds the flat contact's points to the deepest point, or replaces it by their first if that is as deep."""
+    """Adds the flat contact's points to the deepest point, or replaces it by their first if that is as deep.
+
+    `smaller` is the length of the smaller piece: a can's feet are as far apart on any floor.
+    """
     held = lax.stop_gradient((pieces, point, distance))
     (held_A, held_B), deepest, depth = held
     size = jnp.max(safe_norm(held_A.points - deepest, 0) + safe_norm(held_B.points - deepest, 0), axis=0)
-    flat = flat_contact(*pieces, n_AB, size)
-    slack = AS_DEEP * jnp.maximum(-depth[0], 0.0) + DIRECTION_ROUNDING * float(jnp.finfo(depth.dtype).eps) * size
+    flat = flat_contact(*pieces, n_AB, size, smaller)
+    rounding = DIRECTION_ROUNDING * float(jnp.finfo(depth.dtype).eps) * size
+    slack = AS_DEEP * jnp.maximum(-depth[0], 0.0) + rounding
     replaces = flat.valid[0] & (lax.stop_gradient(flat.distance[0]) <= depth[0] + slack)
     distance = jnp.where(replaces, flat.distance[0], distance[0])
     point = jnp.where(replaces, flat.point[:, 0], point[:, 0])
-    apart = safe_norm(lax.stop_gradient(flat.point - point[:, None]), 0) > SAME_POINT * size
+    apart = safe_norm(lax.stop_gradient(flat.point - point[:, None]), 0) > jnp.maximum(SAME_POINT * smaller, rounding)
     valid = jnp.concatenate([jnp.ones_like(replaces)[None], flat.valid & apart])
     return (
         jnp.concatenate([distance[None], flat.distance])[:count],

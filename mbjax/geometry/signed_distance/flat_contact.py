@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from mbjax.spatial import component_algebra as ca
-from mbjax.spatial import safe_divide, safe_normalize, safe_sqrt
+from mbjax.spatial import safe_divide, safe_norm, safe_normalize, safe_sqrt
 
 from .box_faces import relative_tolerance, spread_corners
 from .choices import chosen_columns, sign_of
@@ -56,8 +56,18 @@ def make_piece(
     return Piece(points, dimension, jnp.where(dimension == 2, of_face, of_line), disc)
 
 
-def flat_contact(A: Piece, B: Piece, n: Float[Array, "3 *n"], size: Float[Array, "*n"]) -> FlatContact:
-    """Flat contact of two pieces, along a direction n from A to B."""
+def length_of(piece: Piece) -> Float[Array, "*n"]:
+    """Length of a piece: how far its points are at most from the first."""
+    return jnp.max(safe_norm(piece.points - piece.points[:, :1], 0), axis=0)
+
+
+def flat_contact(
+    A: Piece, B: Piece, n: Float[Array, "3 *n"], size: Float[Array, "*n"], smaller: Float[Array, "*n"]
+) -> FlatContact:
+    """Flat contact of two pieces, along a direction n from A to B.
+
+    Rounding goes with the `size` of both; which points are distinct goes with the length of the `smaller` one.
+    """
     tolerance = relative_tolerance(n.dtype) * size
     of_A, is_on_B = clipped_edges(A, B, n, tolerance)
     of_B, is_on_A = clipped_edges(B, A, n, tolerance)
@@ -69,7 +79,7 @@ def flat_contact(A: Piece, B: Piece, n: Float[Array, "3 *n"], size: Float[Array,
 
     frozen, frozen_distance, held = lax.stop_gradient((points, distance, n))
     across = [jnp.sum(frozen * t[:, None], axis=0) for t in tangents_of(held)]
-    kept, valid = spread_corners(jnp.stack([*across, frozen_distance]), possible, tolerance)
+    kept, valid = spread_corners(jnp.stack([*across, frozen_distance]), possible, tolerance, smaller)
     return FlatContact(
         jnp.stack([chosen_columns(index, distance) for index in kept]),
         jnp.stack([chosen_columns(index, points, axis=1) for index in kept], axis=1),
