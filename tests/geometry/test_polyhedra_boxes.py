@@ -1,15 +1,19 @@
 """Two boxes: distance, normal and points against Drake and a search over directions; derivatives; boxes at rest."""
 
 import functools
+from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from pydrake.geometry import Box
+from scipy.spatial.transform import Rotation
 
-from mbjax.geometry.signed_distance.box_box import box_box
+from mbjax.geometry.signed_distance.box_box import box_box, nearest_points
 from mbjax.geometry.signed_distance.pair_table import pair_function
 from mbjax.geometry.signed_distance.witnesses import Witnesses
+from mbjax.spatial.rotation import rotation_exp
 
 from ..gradients.checks import compiled
 from .polyhedra import check_pair_gradients, drake_distance, each_pair, random_rotations, searched_distance
@@ -77,9 +81,52 @@ def test_points_lie_on_both_boxes() -> None:
     assert (w.valid.sum(1) == 4).sum() > 50
 
 
+def least_depth(size_A: np.ndarray, size_B: np.ndarray, R_AB: np.ndarray, p_AB: np.ndarray) -> float:
+    """Of boxes that overlap, over faces and products of edges; separation, so below zero."""
+    axes = [*np.eye(3), *R_AB.T, *(np.cross(e, b) for e in np.eye(3) for b in R_AB.T)]
+    n = np.stack([x / np.linalg.norm(x) for x in axes if np.linalg.norm(x) > 1e-6])
+    return (np.abs(n @ p_AB) - np.abs(n) @ size_A / 2 - np.abs(n @ R_AB) @ size_B / 2).max()
+
+
+def test_the_nearest_points_are_those_of_the_least_depth() -> None:
+    """What queries return: an exact distance, points on both boxes that carry its derivative, and a way apart."""
+    size_A, size_B, R_AB, p_AB = (x.copy() for x in poses())
+    p_AB[100:] *= 0.5  # more of them overlap
+    turns = np.random.default_rng(4).normal(size=(80, 3)) * np.repeat([0.1, 1e-3, 1e-6, 1e-9], 20)[:, None]
+    R_AB[120:] = Rotation.from_rotvec(turns).as_matrix()  # nearly as A is turned
+    size_A[:2], size_B[:2], R_AB[:2] = 1.0, 1.0, [Rotation.from_rotvec([x, 0.0, 0.0]).as_matrix() for x in (0.3, -0.3)]
+    p_AB[:2] = [0.0, 0.5, 0.5 - 1e-3] + R_AB[:2] @ [0.0, -0.5, 0.5]  # its lower edge above the rim
+
+    @compiled
+    def nearest(turn, size_A, size_B, R_AB, p_AB):
+        def distance(turn, p):
+            w = nearest_points(size_A, size_B, jnp.moveaxis(rotation_exp(turn.T) @ R_AB, 0, -1), p)
+            return w.distance[0].sum(), w
+
+        return jax.grad(distance, (0, 1), has_aux=True)(turn, p_AB)
+
+    def at(p: np.ndarray):
+        return nearest(jnp.zeros((3, POSES)), size_A.T, size_B.T, R_AB, p.T)
+
+    (by_turn, by_p), w = at(p_AB)
+    distance, normal, Ca = (np.asarray(x) for x in (w.distance[0], w.normal[:, 0].T, w.point[:, 0].T))
+    overlap = np.nonzero(distance < 0.0)[0]
+    assert 60 < len(overlap) < POSES - 40
+    expected = [least_depth(size_A[k], size_B[k], R_AB[k], p_AB[k]) for k in overlap]
+    np.testing.assert_allclose(distance[overlap], expected, rtol=0, atol=1e-12)
+    Cb = Ca - distance[:, None] * normal
+    for points, size in ((Ca, size_A), (np.einsum("kji,kj->ki", R_AB, Cb - p_AB), size_B)):
+        assert np.abs(box_distance(points, size)).max() < 1e-12
+    np.testing.assert_allclose(by_p.T, -normal, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(by_turn.T, -np.cross(Cb - p_AB, normal), rtol=0, atol=1e-9)
+    moved = at(p_AB + np.minimum(distance, 0.0)[:, None] * normal)[1].distance[0]  # B, against the normal
+    assert np.asarray(moved).min() > -1e-12
+
+
 @pytest.mark.whole_run("gradients of simple shapes, and of signed distances in tests/contact")
-def test_gradients() -> None:
-    check_pair_gradients(box_box, *(x[:60] for x in poses()), tolerance=1e-6)
+@pytest.mark.parametrize("function", [box_box, nearest_points])
+def test_gradients(function: Callable) -> None:
+    check_pair_gradients(function, *(x[:60] for x in poses()), tolerance=1e-6)
 
 
 def rest(tilt: float, yaw: float = 0.3, size_A=(1.0, 1.0, 0.4), size_B=(0.6, 0.4, 0.2), depth: float = 1e-3):
@@ -112,6 +159,14 @@ def test_equal_boxes_stand_on_one_another() -> None:
         np.testing.assert_allclose(w.distance[0], -1e-3, atol=1e-6)
         np.testing.assert_allclose(w.point[0, :2].sum(1), 0.0, atol=1e-4)
         np.testing.assert_allclose(np.abs(w.point[0, :2]), 0.25, atol=1e-4)
+
+
+def test_a_small_box_has_its_four_corners_on_a_floor_of_any_length() -> None:
+    for length in (1.0, 10.0, 100.0, 1000.0):
+        w = rest(0.0, size_A=(length, length, 0.4), size_B=(0.02, 0.02, 0.02))
+        assert w.valid.all()
+        np.testing.assert_allclose(w.distance[0], -1e-3, atol=1e-9)
+        np.testing.assert_allclose(np.ptp(w.point[0, :2], axis=1), 0.02 * (np.cos(0.3) + np.sin(0.3)), atol=1e-9)
 
 
 def test_a_tilting_box_keeps_its_lower_edge() -> None:

@@ -4,8 +4,8 @@ The faces, edges and corners in contact are chosen without derivatives. Distance
 these features, which turn and move with their boxes in the derivative.
 
 - Overlapping boxes: the distance is the least depth over the fifteen axes. If the axis is that of two edges but a face
-  normal is within 8 degrees of it, the contact is measured along that normal, at most 1 % deeper. So a box across an
-  edge of another keeps both ends of their shared line when it is tilted.
+  normal is within 8 degrees of it, contact points are measured along that normal, at most 1 % deeper. So a box across
+  an edge of another keeps both ends of their shared line when it is tilted. `nearest_points` keeps to the axis.
 - Boxes apart: the distance is exact. The nearest features are a corner with a face, an edge or a corner, or two edges;
   a corner over a face counts as face contact.
 - A face contact gives up to four corners of the overlap, some of which may be apart; other contacts give one point.
@@ -23,7 +23,7 @@ from mbjax.spatial import safe_divide, safe_norm, safe_normalize, safe_sqrt
 from .box_axes import edge_separations, face_separations
 from .box_faces import FaceContact, face_contact, relative_tolerance
 from .choices import chosen_columns, direction_rounding, index_of_largest, rolled_back, rolled_to_last, sign_of
-from .witnesses import Witnesses
+from .witnesses import Witnesses, make_witnesses
 
 ALIGNED = 0.99  # cosine of the angle, 8 degrees, within which an edge across a face counts as lying on it
 CORNERS = [[x, y, z] for x in (1.0, -1.0) for y in (1.0, -1.0) for z in (1.0, -1.0)]
@@ -37,20 +37,82 @@ class PointContact(NamedTuple):
     point: Float[Array, "3 *n"]
 
 
+class Boxes(NamedTuple):
+    """Two boxes: half lengths, and the pose of B in A."""
+
+    half_A: Float[Array, "3 *n"]
+    half_B: Float[Array, "3 *n"]
+    R_AB: Float[Array, "3 3 *n"]
+    p_AB: Float[Array, "3 *n"]
+
+
+class Separations(NamedTuple):
+    """What separates two boxes most: a face, two edges or, where they are apart, a corner."""
+
+    faces: Float[Array, "6 *n"]  # separation along each face normal of A, then of B
+    face: Int[Array, "*n"]  # the face that separates most ...
+    s_face: Float[Array, "*n"]  # ... and its separation
+    s_edge: Float[Array, "*n"]  # the largest separation along a product of edges
+    crossing: PointContact  # contact of these two edges ...
+    is_crossing: Bool[Array, "*n"]  # ... and whether its points lie on them
+    single: PointContact  # the crossing or, for boxes apart, the nearest corner if that is nearer
+    is_apart: Bool[Array, "*n"]
+    exceeds_faces: Bool[Array, "*n"]  # whether `single` separates more than all faces
+
+
 def box_box(
     size_A: Float[Array, "3 *n"], size_B: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
 ) -> Witnesses:
     """Witnesses of two boxes, up to four points; sizes are full lengths."""
+    boxes, tolerance = as_boxes(size_A, size_B, R_AB, p_AB)
+    found = find_separations(boxes, tolerance)
+    s_edge, is_apart, exceeds_faces, single = found.s_edge, found.is_apart, found.exceeds_faces, found.single
+    alignment = normals_along(found.crossing.normal, lax.stop_gradient(boxes.R_AB))
+    near_face, cosine = largest_of_faces(alignment, direction_rounding(p_AB.dtype))
+    lying = lying_contact(jnp.where(exceeds_faces & ~is_apart, near_face, found.face), *boxes, tolerance)
+    is_as_deep = jnp.abs(lying.distance[0] - s_edge) <= (1.0 - ALIGNED) * jnp.abs(s_edge) + tolerance
+    passes_as_lying = ~is_apart & (~found.is_crossing | ((cosine > ALIGNED) & is_as_deep))
+    is_lying = lying.valid[0] & (~exceeds_faces | passes_as_lying)
+
+    distance = jnp.where(is_lying, lying.distance, single.distance)
+    normal = jnp.where(is_lying, lying.normal, single.normal)
+    point = jnp.where(is_lying, lying.point, single.point[:, None])
+    valid = jnp.stack([jnp.ones_like(is_lying), *(is_lying & lying.valid[k] for k in range(1, 4))])
+    is_degenerate = ~is_apart & has_rival(found, lax.stop_gradient(boxes), tolerance)
+    return Witnesses(distance, jnp.stack([normal] * 4, axis=1), point, valid, is_degenerate)
+
+
+def nearest_points(
+    size_A: Float[Array, "3 *n"], size_B: Float[Array, "3 *n"], R_AB: Float[Array, "3 3 *n"], p_AB: Float[Array, "3 *n"]
+) -> Witnesses:
+    """The nearest points of two boxes, one each, or those of the least depth where they overlap.
+
+    The distance is exact, and its derivative is that of the axis of least depth: d(distance)/dp_AB = -normal.
+    """
+    boxes, tolerance = as_boxes(size_A, size_B, R_AB, p_AB)
+    found = find_separations(boxes, tolerance)
+    on_face = contact_with_face(found.face, boxes, tolerance)
+    nearest = (jnp.where(found.exceeds_faces, x, y) for x, y in zip(found.single, on_face, strict=True))
+    is_degenerate = ~found.is_apart & ~found.exceeds_faces & has_rival(found, lax.stop_gradient(boxes), tolerance)
+    return make_witnesses(*([x] for x in nearest), degenerate=is_degenerate)
+
+
+def as_boxes(size_A: Array, size_B: Array, R_AB: Array, p_AB: Array) -> tuple[Boxes, Float[Array, "*n"]]:
+    """Boxes of one common shape, from full lengths, and the rounding error of their lengths."""
     n = jnp.broadcast_shapes(size_A.shape[1:], size_B.shape[1:], R_AB.shape[2:], p_AB.shape[1:])
     half_A, half_B, p_AB = (jnp.broadcast_to(x, (3, *n)) for x in (0.5 * size_A, 0.5 * size_B, p_AB))
-    R_AB = jnp.broadcast_to(R_AB, (3, 3, *n))
-    boxes = half_A, half_B, R_AB, p_AB
-    frozen = lax.stop_gradient(boxes)
-    tolerance = relative_tolerance(p_AB.dtype) * jnp.max(jnp.stack([*frozen[0], *frozen[1]]), axis=0)
+    boxes = Boxes(half_A, half_B, jnp.broadcast_to(R_AB, (3, 3, *n)), p_AB)
+    lengths = lax.stop_gradient(jnp.stack([*half_A, *half_B]))
+    return boxes, relative_tolerance(p_AB.dtype) * jnp.max(lengths, axis=0)
 
+
+def find_separations(boxes: Boxes, tolerance: Float[Array, "*n"]) -> Separations:
+    """The features that separate two boxes most, chosen without derivatives."""
+    frozen = lax.stop_gradient(boxes)
     faces = face_separations(*frozen)
     face, s_face = largest_of_faces(faces, tolerance)
-    edge, s_edge = index_of_largest(edge_separations(*frozen, tolerance).reshape(9, *n), tolerance)
+    edges = edge_separations(*frozen, tolerance)
+    edge, s_edge = index_of_largest(edges.reshape(9, *edges.shape[2:]), tolerance)
     is_apart = (s_face > 0.0) | (s_edge > 0.0)
 
     crossing, is_crossing = edge_contact(edge, *boxes, tolerance)
@@ -58,21 +120,8 @@ def box_box(
     d_corner = lax.stop_gradient(corner.distance)
     is_corner = is_apart & ~(is_crossing & (s_edge < d_corner - tolerance))
     single = PointContact(*(jnp.where(is_corner, x, y) for x, y in zip(corner, crossing, strict=True)))
-
     exceeds_faces = jnp.where(is_apart, single.distance, s_edge) > s_face + tolerance
-    alignment = normals_along(crossing.normal, frozen[2])
-    near_face, cosine = largest_of_faces(alignment, direction_rounding(p_AB.dtype))
-    lying = lying_contact(jnp.where(exceeds_faces & ~is_apart, near_face, face), *boxes, tolerance)
-    is_as_deep = jnp.abs(lying.distance[0] - s_edge) <= (1.0 - ALIGNED) * jnp.abs(s_edge) + tolerance
-    passes_as_lying = ~is_apart & (~is_crossing | ((cosine > ALIGNED) & is_as_deep))
-    is_lying = lying.valid[0] & (~exceeds_faces | passes_as_lying)
-
-    distance = jnp.where(is_lying, lying.distance, single.distance)
-    normal = jnp.where(is_lying, lying.normal, single.normal)
-    point = jnp.where(is_lying, lying.point, single.point[:, None])
-    valid = jnp.stack([jnp.ones_like(is_lying), *(is_lying & lying.valid[k] for k in range(1, 4))])
-    is_degenerate = ~is_apart & has_rival(face, s_face, faces, frozen[2], frozen[3], tolerance)
-    return Witnesses(distance, jnp.stack([normal] * 4, axis=1), point, valid, is_degenerate)
+    return Separations(faces, face, s_face, s_edge, crossing, is_crossing, single, is_apart, exceeds_faces)
 
 
 def largest_of_faces(
@@ -101,21 +150,41 @@ def lying_contact(
 ) -> FaceContact:
     """Contact of the other box with a face of one box, in A: points on A, normal from B to A."""
     of_B = face >= 3
-    p_BA = -ca.transposed_matvec(R_AB, p_AB)
-    contact = face_contact(
-        face % 3,
-        jnp.where(of_B, half_B, half_A),
-        jnp.where(of_B, half_A, half_B),
-        jnp.where(of_B, ca.transpose(R_AB), R_AB),
-        jnp.where(of_B, p_BA, p_AB),
-        tolerance,
+    distance, normal, point, valid = face_contact(
+        face % 3, *seen_from(of_B, Boxes(half_A, half_B, R_AB, p_AB)), tolerance
     )
-    distance, normal, point, valid = contact
     on_face = point - normal[:, None] * ca.spread(distance, 3)
     R = ca.spread(R_AB, 4, 2)
     in_A = ca.matvec(R, point) + ca.spread(p_AB, 4, 1)
     normal = jnp.where(of_B, ca.matvec(R_AB, normal), -normal)
     return FaceContact(distance, normal, jnp.where(of_B, in_A, on_face), valid)
+
+
+def seen_from(of_B: Bool[Array, "*n"], boxes: Boxes) -> Boxes:
+    """The boxes with the one that has the face first: A, or B with A in its frame."""
+    half_A, half_B, R_AB, p_AB = boxes
+    p_BA = -ca.transposed_matvec(R_AB, p_AB)
+    swapped = half_B, half_A, ca.transpose(R_AB), p_BA
+    return Boxes(*(jnp.where(of_B, x, y) for x, y in zip(swapped, boxes, strict=True)))
+
+
+def contact_with_face(face: Int[Array, "*n"], boxes: Boxes, tolerance: Float[Array, "*n"]) -> PointContact:
+    """The deepest point below a face, in A, where the face separates most.
+
+    It is held at its place in the other box, as a fraction of that box's lengths, and turns and moves with the box.
+    """
+    of_B = face >= 3
+    seen = seen_from(of_B, boxes)
+    _, half_other, R, p = held = lax.stop_gradient(seen)
+    contact = lax.stop_gradient(face_contact(face % 3, *held, tolerance))
+    normal = contact.normal
+    lowest = -sign_of(ca.transposed_matvec(R, normal))  # where rounding finds no overlap of the faces
+    place = safe_divide(ca.transposed_matvec(R, contact.point[:, 0] - p), half_other)
+    point = seen.p_AB + ca.matvec(seen.R_AB, jnp.where(contact.valid[0], place, lowest) * seen.half_B)
+    distance = ca.dot(normal, point) - ca.dot(jnp.abs(normal), seen.half_A)
+    in_A = boxes.p_AB + ca.matvec(boxes.R_AB, point)
+    normal_A = jnp.where(of_B, ca.matvec(boxes.R_AB, normal), -normal)
+    return PointContact(distance, normal_A, jnp.where(of_B, in_A, point - ca.scale(normal, distance)))
 
 
 def edge_contact(
@@ -201,20 +270,14 @@ def squared_distances(
     return jnp.stack([ca.dot(delta, delta) for delta in outside])
 
 
-def has_rival(
-    face: Int[Array, "*n"],
-    s_face: Float[Array, "*n"],
-    faces: Float[Array, "6 *n"],
-    R_AB: Float[Array, "3 3 *n"],
-    p_AB: Float[Array, "3 *n"],
-    tolerance: Float[Array, "*n"],
-) -> Bool[Array, "*n"]:
+def has_rival(found: Separations, boxes: Boxes, tolerance: Float[Array, "*n"]) -> Bool[Array, "*n"]:
     """Whether another direction separates as much as the chosen face, so that the normal is not unique."""
+    R_AB, p_AB = boxes.R_AB, boxes.p_AB
     axes_of_A = jnp.broadcast_to(identity_like(R_AB), R_AB.shape)
-    normal = chosen_columns(face, jnp.concatenate([axes_of_A, R_AB], axis=1), axis=1)
+    normal = chosen_columns(found.face, jnp.concatenate([axes_of_A, R_AB], axis=1), axis=1)
     centres = jnp.concatenate([p_AB, ca.transposed_matvec(R_AB, p_AB)])
-    is_rival = (normals_along(normal, R_AB) < ALIGNED) & (faces >= s_face - tolerance)
-    return jnp.any(is_rival, axis=0) | (jnp.abs(chosen_columns(face, centres)) <= tolerance)
+    is_rival = (normals_along(normal, R_AB) < ALIGNED) & (found.faces >= found.s_face - tolerance)
+    return jnp.any(is_rival, axis=0) | (jnp.abs(chosen_columns(found.face, centres)) <= tolerance)
 
 
 def identity_like(R: Float[Array, "3 3 *n"]) -> Float[Array, "3 3 *n"]:

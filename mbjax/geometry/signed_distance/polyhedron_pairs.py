@@ -2,7 +2,7 @@
 
 import functools
 
-from .box_box import box_box
+from .box_box import box_box, nearest_points
 from .convex_convex import convex_convex, num_points
 from .witnesses import PairFunction
 
@@ -23,7 +23,7 @@ CONVEX_PAIRS = (
 )
 
 POLYHEDRON_PAIRS: dict[tuple[str, str], PairFunction] = {
-    ("Box", "Box"): PairFunction(box_box, 4),
+    ("Box", "Box"): PairFunction(box_box, 4, nearest_points),
     **{
         kinds: PairFunction(
             functools.partial(convex_convex, *kinds),

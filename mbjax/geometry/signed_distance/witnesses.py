@@ -23,7 +23,8 @@ class PairFunction(NamedTuple):
     """A `function(size_A, size_B, R_AB, p_AB) -> Witnesses` for pairs of two kinds, and its number of points.
 
     Sizes are (s, n *w) in the order of the shape's numbers; a Convex has its vertices (3, m, n *w) instead. `nearest`
-    is a cheaper function that gives the nearest points only; None takes the smallest distance of all points instead.
+    is a cheaper or more exact function that gives the nearest points only; None takes the smallest distance of all
+    points instead.
     """
 
     function: Callable[..., Witnesses]
