@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mbjax.number_rules import as_numbers, shown
 from mbjax.optional_packages import imported
 
 MAX_VERTICES = 32
@@ -30,11 +31,11 @@ def read_mesh_hull(path: str | os.PathLike[str], scale: float | Sequence[float],
     volume, then repeatedly adds the vertex farthest beyond the planes of the hull of those kept. The result lies within
     the whole hull.
     """
-    if max_vertices < 4:
-        raise ValueError(f"max_vertices is {max_vertices}, but a hull has at least four.")
-    factors = np.broadcast_to(np.asarray(scale, float), 3)
-    if not np.all(np.isfinite(factors) & (factors != 0.0)):
-        raise ValueError(f"scale is {scale}; give one or three finite factors other than zero.")
+    if isinstance(max_vertices, bool) or not isinstance(max_vertices, int | np.integer) or max_vertices < 4:
+        raise ValueError(f"max_vertices is {shown(max_vertices)}; give an integer >= 4, as a hull has at least four.")
+    factors = as_numbers(scale)
+    if factors is None or factors.shape not in ((), (3,)) or not np.all(np.isfinite(factors) & (factors != 0.0)):
+        raise ValueError(f"scale is {shown(scale)}; give one or three finite factors other than zero.")
     return hull_of_points(read_points(path) * factors, path, max_vertices)
 
 

@@ -114,6 +114,8 @@ class Convex:
     vertices: tuple[Floats3, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.vertices, Iterable):
+            raise ValueError(f"Convex: vertices is {self.vertices!r}; give at least four points of 3 numbers each.")
         vertices = tuple(_vector3(self, "a vertex", vertex) for vertex in self.vertices)
         points = np.array(vertices).reshape(-1, 3)
         extent = np.linalg.svd(points - points[:1], compute_uv=False) if len(points) > 3 else np.zeros(3)
@@ -134,7 +136,8 @@ class Convex:
         """The convex hull of a mesh file, scaled by one factor or three; needs `pip install "mbjax[mesh]"`.
 
         A hull with more than `max_vertices` keeps those that reach farthest out, and warns by how much it was cut. The
-        cost of a pair of shapes is proportional to their vertices.
+        cost of a pair of shapes is proportional to their vertices. Raises `ValueError` for a file that cannot be read
+        or spans no volume, for a factor that is zero or not finite, and for `max_vertices` that is no integer >= 4.
         """
         try:
             hull = read_mesh_hull(path, scale, max_vertices)
@@ -165,7 +168,7 @@ def shape_lengths(shape: Shape) -> tuple[float, ...]:
 class Geometry:
     """A named shape fixed to a body B, with pose X_BG: `rotation` R_BG, `translation` p_BoGo_B in m.
 
-    `rgba` has four values in [0, 1]; None where the robot file gives no color.
+    `name` is any text but an empty one. `rgba` has four values in [0, 1]; None where the robot file gives no color.
     """
 
     name: str
@@ -175,6 +178,8 @@ class Geometry:
     rgba: tuple[float, float, float, float] | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"Geometry: the name must be a non-empty string, got {self.name!r}.")
         if not isinstance(self.shape, Shape):
             raise TypeError(
                 f"Geometry('{self.name}'): shape is {self.shape!r}, not a shape of mbjax.geometry. "

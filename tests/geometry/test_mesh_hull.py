@@ -73,7 +73,9 @@ def test_what_cannot_be_a_hull_is_refused(tmp_path: Path, ball: Path) -> None:
         (broken, {}, "broken.stl'"),
         (tmp_path / "none.stl", {}, "cannot be read"),
         (ball, {"scale": 0.0}, "scale is 0.0"),
-        (ball, {"max_vertices": 3}, "at least four"),
+        (ball, {"scale": (1.0, 2.0)}, r"scale is \(1.0, 2.0\); give one or three"),
+        (ball, {"scale": "mm"}, "scale is 'mm'"),
+        *((ball, {"max_vertices": x}, f"max_vertices is {x!r}; .* >= 4") for x in (3, 32.5, float("nan"), None, "a")),
     ):
         with pytest.raises(ValueError, match=message):
             Convex.from_mesh(path, **more)

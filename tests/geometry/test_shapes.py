@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Shape, Sphere
+from mbjax.geometry import Box, Capsule, Convex, Cylinder, Ellipsoid, Geometry, HalfSpace, Mesh, Shape, Sphere
 
 QUARTER_TURN = ((0.0, -1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -74,6 +74,11 @@ def test_pose_and_color_are_checked(options, message):
 def test_what_is_no_shape_or_no_mesh_is_refused():
     with pytest.raises(TypeError, match=r"Geometry\('g'\): shape is 'ball'"):
         Geometry("g", "ball")
+    for name in ("", 5, None):
+        with pytest.raises(ValueError, match=f"Geometry: the name must be a non-empty string, got {name!r}"):
+            Geometry(name, Sphere(1))
+    with pytest.raises(ValueError, match="Convex: vertices is 5; give at least four points"):
+        Convex(5)
     with pytest.raises(ValueError, match="filename is empty"):
         Mesh("")
     with pytest.raises(ValueError, match=r"Mesh\('m.stl'\): scale is .* flattens"):
