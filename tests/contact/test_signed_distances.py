@@ -340,6 +340,8 @@ def test_what_has_no_distance_is_said() -> None:
         mbjax.signed_distances(model, q, [("lid", "floor")])
     with pytest.raises(ModelError, match=r"signed_distances: no body .* is named 'lit'\. Did you mean 'lid'"):
         mbjax.signed_distances(model, q, [("lit", "floor")])
+    in_batch = jax.vmap(lambda q: mbjax.signed_distances(model, q, []))(jnp.stack([q] * 3))
+    assert (in_batch.distance.shape, in_batch.point_A.shape, in_batch.pairs) == ((3, 0), (3, 0, 3), ())
     with pytest.raises(ModelError, match=r"signed_distances: expected a list of pairs of names"):
         mbjax.signed_distances(model, q, ("lid", "floor"))
     panda = load_robot("panda_description/urdf/panda.urdf")

@@ -11,11 +11,13 @@ from mbjax.model.geometry_selection import Pair
 def find_distance_pairs(model: MultibodyModel, call: str, pairs: Sequence[tuple[str, str]] | None) -> tuple[Pair, ...]:
     """Index pairs of the geometries that pairs of names refer to, each pair once; None gives those contact considers.
 
-    Error messages begin with `call`.
+    An empty list, as a program may make it, has no pairs. Error messages begin with `call`.
     """
     layout = model.layout
     if pairs is None:
         return layout.contact.distance_pairs
+    if isinstance(pairs, list | tuple) and not pairs:
+        return ()
     shapes = [(body, shape) for body, of_it in zip(layout.bodies, layout.collision, strict=True) for shape in of_it]
     names = [GeometryNames(body.name, body.scoped_name, shape.name) for body, shape in shapes]
     kinds = [type(shape.shape).__name__ for _, shape in shapes]

@@ -49,9 +49,11 @@ def signed_distances(
 
     `pairs` are pairs of names. A name is that of a body (all its shapes), of a collision geometry (`"sole"`,
     `"foot::sole"`), or a pattern of such names, `[("*finger*", "table")]`. Pairs that collision filters exclude are
-    allowed, and so are models without contact. None selects the pairs that contact considers, or would if it were on;
-    a `ModelWarning` counts those without a signed distance, such as pairs with meshes. Raises `ModelError` for a name
-    that matches nothing, and for a named pair without a signed distance.
+    allowed, and so are models without contact. A pair of shapes that several pairs of names mean comes once, where it
+    is named first, so read the order from `pairs` of the result; no names give empty arrays. None selects the pairs
+    that contact considers, or would if it were on; a `ModelWarning` counts those without a signed distance, such as
+    pairs with meshes. Raises `ModelError` for a name that matches nothing, and for a named pair without a signed
+    distance.
 
     Derivatives hold fixed which features of two shapes are nearest, while the features move: d distance = normal .
     d(p_WCa - p_WCb), with Ca and Cb fixed to their bodies. Derivatives are with respect to q, the poses and sizes of
