@@ -23,12 +23,13 @@ from mbjax.execution import call_compiled, is_traced, of_one_model
 from mbjax.kinematics import is_velocity_equal_to_qdot, velocity_to_qdot
 from mbjax.linear_algebra import solve
 from mbjax.model import MultibodyModel, as_coordinates, locked_velocities
-from mbjax.number_rules import is_known
+from mbjax.number_rules import is_known, shown
 from mbjax.simulation import State
 from mbjax.spatial import safe_sqrt
 from mbjax.trajectory_optimization import CenterOfMassVelocity, FrameVelocity, Momentum, VelocityGoal
 
-from .inverse_kinematics import goals_by_name
+from .inverse_kinematics import goals_by_name, require_finite
+from .residual_rows import require_shapes
 from .tangent import coordinates_of, has_roll_pitch_yaw
 
 SEARCH_WEIGHT = 1e4  # of constraints while coordinates at limits are found, relative to the same
@@ -67,11 +68,15 @@ def differential_inverse_kinematics(
     Velocity limits of the model hold, locked joints rest, and joints at a position limit do not move further; with
     `time_step` no joint would pass its limit within it (joints with roll, pitch and yaw: at the limit only). Closed
     loops and other constraints of the model, or of `cset`, keep their rates at zero. Differentiable, with coordinates
-    at limits staying there. Raises `ModelError` without goals, or without the gain that they need, and for a `gain` or
-    `damping` below 0, or a `time_step` that is not above 0.
+    at limits staying there. Raises `ModelError` without goals, or without the gain that they need, for a `gain` or
+    `damping` below 0, a `time_step` that is not above 0, and where q or a goal is not finite. Where traced numbers are
+    not, all of v is NaN: hand it to no robot.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
-    named = goals_by_name(goals)
+    if is_known(q) and not np.all(np.isfinite(np.asarray(q))):
+        raise ModelError(f"differential_inverse_kinematics: q must be finite, got {shown(q)}.")
+    named = goals_by_name(goals, has_constraints=False)
+    require_finite("differential_inverse_kinematics", named)
     if not named:
         raise ModelError("differential_inverse_kinematics: there are no goals.")
     for name, goal in named.items():
@@ -89,7 +94,7 @@ def differential_inverse_kinematics(
     if cset is not None:
         cset.require_model(model)
     step = None if time_step is None else as_number(time_step, model)
-    args = (model, q, tuple(named.values()), as_number(gain, model), as_number(damping, model), step, cset)
+    args = (model, q, tuple(named.items()), as_number(gain, model), as_number(damping, model), step, cset)
     return compiled(*args) if is_traced(jax.tree.leaves(args)) else call_compiled(calc_velocities, *args)
 
 
@@ -117,7 +122,9 @@ def calc_velocities(
     low, high = velocity_bounds(model, q, time_step)
     v, is_fixed = search_bounds(*lax.stop_gradient((problem, low, high)))
     bound = jnp.where(v <= low, low, high)
-    return jnp.where(is_fixed, bound, solved_with(problem, jnp.where(is_fixed, bound, 0.0), is_fixed))
+    v = jnp.where(is_fixed, bound, solved_with(problem, jnp.where(is_fixed, bound, 0.0), is_fixed))
+    are_finite = [jnp.all(jnp.isfinite(x)) for x in (q, *problem)] + [~jnp.any(jnp.isnan(x)) for x in (low, high)]
+    return jnp.where(jnp.all(jnp.stack(are_finite)), v, jnp.nan)  # NaN compares as beyond a limit, which is no answer
 
 
 compiled = eqx.filter_jit(calc_velocities)
@@ -129,7 +136,8 @@ def linear_goals(
     """J and wanted with the goals J v = wanted: residuals of velocities are zero, those of positions decrease."""
     still = jnp.zeros(model.num_velocities, q.dtype)
     rows, wanted = [], []
-    for goal in goals:
+    for name, goal in goals:
+        require_shapes(name, goal, model)
 
         def at(q: Array, v: Array, goal: Any = goal) -> Array:
             return jnp.ravel(goal(model, State(q, v)))

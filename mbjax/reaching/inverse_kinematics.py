@@ -1,6 +1,6 @@
 """`inverse_kinematics`: from goals of frames, centre of mass and joints to a configuration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +16,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, is_traced, of_one_model
 from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.number_rules import is_known
+from mbjax.randomization.keys import require_one_key
 from mbjax.trajectory_optimization import Barrier, Clearance, Constraint
 
 from .outcome import InverseKinematicsResult, result_of
@@ -63,10 +64,12 @@ def inverse_kinematics(
     that touch a bound stay at it. Where solutions are not isolated they are those of the nearest one. They are zero by
     the guess, which only chooses among solutions, and say nothing where `converged` is false.
     """
-    if goals is None or (isinstance(goals, Sequence | Mapping) and not goals and not constraints):
+    goals = () if goals is None else goals
+    if isinstance(goals, Sequence | Mapping) and not goals and not constraints:
         raise ModelError("inverse_kinematics: there are no goals; give one like to.PoseGoal('hand', X_WH).")
     named, held = goals_by_name(goals), constraints_by_name(constraints)
-    require_no_nan(named | held)
+    require_no_nan("inverse_kinematics", named)
+    require_no_nan("inverse_kinematics", held, "constraint")
     if cset is not None:
         cset.require_model(model)
     q = default_guess(model, guess)
@@ -102,8 +105,9 @@ def task_of(
     return Task(model, loops, tuple(goals.values()), tuple(constraints.values()), limits, tuple(goals), names)
 
 
-def goals_by_name(goals: Any) -> dict[str, Any]:
-    """Goals by name; without names, by class and frame."""
+def goals_by_name(goals: Any, has_constraints: bool = True) -> dict[str, Any]:
+    """Goals by name; without names, by class and frame. `has_constraints`: the caller takes constraints too."""
+    barrier = "the goal to.Barrier(to.Clearance(), 0.01, inf)"
     if isinstance(goals, Mapping):
         named = {str(name): goal for name, goal in goals.items()}
     else:
@@ -111,12 +115,11 @@ def goals_by_name(goals: Any) -> dict[str, Any]:
         named = with_names(several)
     for name, goal in named.items():
         if isinstance(goal, Constraint):
-            raise ModelError(f"goal '{name}': a Constraint is held exactly; give it in constraints=.")
+            instead = "give it in constraints=" if has_constraints else f"here are goals alone, such as {barrier}"
+            raise ModelError(f"goal '{name}': a Constraint is held exactly; {instead}.")
         if isinstance(goal, Clearance):
-            raise ModelError(
-                f"goal '{name}': Clearance is a distance, not a residual; give constraints=[to.at_least("
-                "to.Clearance(), 0.01)], or the goal to.Barrier(to.Clearance(), 0.01, inf)."
-            )
+            constraint = "constraints=[to.at_least(to.Clearance(), 0.01)], or " if has_constraints else ""
+            raise ModelError(f"goal '{name}': Clearance is a distance, not a residual; give {constraint}{barrier}.")
         if not callable(goal):
             raise ModelError(
                 f"goal '{name}': it must be a goal like to.PoseGoal('hand', X_WH), or a function of (model, state), "
@@ -182,11 +185,11 @@ def settings_of(
 ) -> Settings:
     """Checked numbers of the search."""
     is_double = model.dtype == jnp.float64
-    if is_known(max_iterations, restarts) and (int(max_iterations) < 1 or int(restarts) < 0):
-        raise ModelError(
-            f"inverse_kinematics: max_iterations must be at least 1 and restarts at least 0, got {max_iterations} and "
-            f"{restarts}."
-        )
+    for what, number, least in (("max_iterations", max_iterations, 1), ("restarts", restarts, 0)):
+        if is_known(number) and not (is_whole(number) and int(number) >= least):
+            raise ModelError(f"inverse_kinematics: {what} must be a whole number of at least {least}, got {number!r}.")
+    if key is not None:
+        require_one_key("inverse_kinematics", key)
     if tolerance is None:
         tolerance = 1e-8 if is_double else 1e-5
     elif is_known(tolerance) and not float(tolerance) > 0.0:
@@ -205,19 +208,39 @@ def settings_of(
     )
 
 
+def is_whole(number: Any) -> bool:
+    """Whether a known number is one integer."""
+    return np.ndim(number) == 0 and np.asarray(number).dtype.kind in "iu"
+
+
 def as_number(x: Any, dtype: Any) -> Any:
     """A number as an array, without a call of JAX where it is known."""
     return np.asarray(x, dtype) if is_known(x) else jnp.asarray(x, dtype)
 
 
-def require_no_nan(goals: dict[str, Any]) -> None:
-    """Raises with the goal's name where a known number of it is NaN."""
+def require_no_nan(call: str, goals: dict[str, Any], what: str = "goal") -> None:
+    """Raises with the name where a known number of a goal or constraint is NaN."""
     for name, goal in goals.items():
-        for x in jax.tree.leaves(goal):
-            if hasattr(x, "dtype") and is_known(x) and np.any(np.isnan(np.asarray(x))):
-                leaves = jax.tree_util.tree_leaves_with_path(goal)
-                place = next(where(path) for path, leaf in leaves if leaf is x)
-                raise ModelError(f"inverse_kinematics: goal '{name}' has a number that is NaN, in {place}.")
+        place = place_of(goal, lambda x: bool(np.any(np.isnan(x))))
+        if place is not None:
+            raise ModelError(f"{call}: {what} '{name}' has a number that is NaN, in {place}.")
+
+
+def require_finite(call: str, goals: dict[str, Any]) -> None:
+    """Raises with the goal's name where a known number of it is not finite; bounds of barriers may be infinite."""
+    require_no_nan(call, goals)
+    for name, goal in goals.items():
+        place = None if isinstance(goal, Barrier) else place_of(goal, lambda x: bool(np.any(np.isinf(x))))
+        if place is not None:
+            raise ModelError(f"{call}: goal '{name}' has a number that is infinite, in {place}.")
+
+
+def place_of(goal: Any, is_wrong: Callable[[np.ndarray], bool]) -> str | None:
+    """Where a goal has known numbers that are wrong; None if nowhere."""
+    if not any(hasattr(x, "dtype") and is_known(x) and is_wrong(np.asarray(x)) for x in jax.tree.leaves(goal)):
+        return None
+    leaves = jax.tree_util.tree_leaves_with_path(goal)
+    return next(where(path) for path, x in leaves if hasattr(x, "dtype") and is_known(x) and is_wrong(np.asarray(x)))
 
 
 def where(path: tuple) -> str:

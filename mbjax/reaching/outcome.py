@@ -37,8 +37,8 @@ class InverseKinematicsResult(eqx.Module):
 
     `residuals` are goals' without weights. `violations` are distances of constraints from their bounds. `reachable`
     says that all goals are reached and all constraints held, to the tolerance; `converged` that q is a minimum at
-    least, with the constraints held. `missed` and `at_limit` say which names and coordinates (nv,) are to
-    blame. `print` shows a table.
+    least, with the constraints held. `missed` and `at_limit` say which names and coordinates (nv,) are to blame;
+    `names` has goals first, then constraints, which may have the same names. `print` shows a table.
     """
 
     q: Float[Array, "*batch nq"]
@@ -62,7 +62,9 @@ class InverseKinematicsResult(eqx.Module):
             raise ModelError(
                 "message: this is a batch of results; take one of them first, jax.tree.map(lambda x: x[i], result)."
             )
-        missed = ", ".join(f"'{name}'" for name, is_missed in zip(self.names, self.missed, strict=True) if is_missed)
+        number = len(self.residuals)
+        shown = [f"'{name}'" if i < number else f"constraint '{name}'" for i, name in enumerate(self.names)]
+        missed = ", ".join(name for name, is_missed in zip(shown, self.missed, strict=True) if is_missed)
         held = [name for name, is_held in zip(self.coordinate_names, np.asarray(self.at_limit), strict=True) if is_held]
         starts = int(self.starts)
         tried = "from the guess" if starts == 1 else f"from {starts} starts"
@@ -85,10 +87,11 @@ class InverseKinematicsResult(eqx.Module):
             return f"InverseKinematicsResult of shape {jnp.shape(self.outcome)}"
         if any(isinstance(x, Tracer) for x in jax.tree.leaves(self)):
             return "InverseKinematicsResult of traced numbers"
-        parts = {**self.residuals, **self.violations}
-        width = max(len(name) for name in (*parts, "goal"))
+        goals, constraints = self.residuals.items(), self.violations.items()
+        parts = [*goals, *((f"{name} (constraint)", value) for name, value in constraints)]
+        width = max(len(name) for name in (*(name for name, _ in parts), "goal"))
         lines = [f"{ReachOutcome(int(self.outcome)).name}: {self.message}", f"{'':{width}}  largest residual"]
-        for name, value in parts.items():
+        for name, value in parts:
             largest = np.max(np.abs(np.asarray(value)), initial=0.0)
             mark = "" if largest <= float(self.tolerance) else "  missed"
             lines.append(f"{name:{width}}  {largest:.3g}{mark}")

@@ -30,7 +30,18 @@ from mbjax.spatial import (
     skew,
     slopes_of_pose_log,
 )
-from mbjax.trajectory_optimization import CenterOfMass, JointGoal, LookAt, PointGoal, PoseGoal, RelativePose
+from mbjax.trajectory_optimization import (
+    CenterOfMass,
+    CenterOfMassVelocity,
+    FrameVelocity,
+    JointGoal,
+    LookAt,
+    Momentum,
+    PointGoal,
+    PoseGoal,
+    RelativePose,
+    VelocityGoal,
+)
 
 from .tangent import columns_in_tangent, move
 
@@ -81,6 +92,12 @@ def require_shapes(name: str, goal: Any, model: MultibodyModel) -> None:
                 f"goal '{name}': {field} must have shape {shapes[field]}, got {jnp.shape(value)}; for many goals use "
                 "jax.vmap."
             )
+    field, rows = VELOCITIES.get(type(goal), ("", 0))
+    if field and jnp.shape(getattr(goal, field)) not in ((), (rows or model.num_velocities,)):
+        raise ModelError(
+            f"goal '{name}': {field} must be a number or have shape ({rows or model.num_velocities},), got "
+            f"{jnp.shape(getattr(goal, field))}; for many goals use jax.vmap."
+        )
     size = SIZES.get(type(goal), model.num_velocities)
     weight = getattr(goal, "weight", None)
     if type(goal) in GOALS and weight is not None and jnp.shape(weight) not in ((), (1,), (size,)):
@@ -209,3 +226,9 @@ CLOSED_FORMS: dict[type, Any] = {
 }
 SIZES: dict[type, int] = {PoseGoal: 6, RelativePose: 6, PointGoal: 3, LookAt: 3, CenterOfMass: 3}
 GOALS = (*SIZES, JointGoal)
+VELOCITIES: dict[type, tuple[str, int]] = {  # where their reference stands, and its rows, 0 for one a velocity
+    FrameVelocity: ("V_WF", 6),
+    CenterOfMassVelocity: ("v_WCcm", 3),
+    Momentum: ("L_WCcm", 6),
+    VelocityGoal: ("v", 0),
+}

@@ -92,7 +92,36 @@ def test_the_time_step_has_a_derivative_where_only_some_joints_have_limits() -> 
     np.testing.assert_allclose(slope[:, :2], [[0.4, 0.0], [-1.2, 0.0]])
 
 
+def test_what_is_not_finite_gives_no_motion() -> None:
+    """Known numbers are refused; traced ones give NaN, and not full speed, in their own world alone."""
+
+    @jax.jit
+    @jax.vmap
+    def moves(q: jax.Array, V: jax.Array) -> jax.Array:
+        return mbjax.differential_inverse_kinematics(ARM, q, to.FrameVelocity("tool", V))
+
+    spoiled = jnp.full(6, jnp.nan), jnp.full(6, jnp.inf), V
+    v = moves(jnp.stack([Q, Q, Q.at[2].set(jnp.nan)]), jnp.stack(spoiled))
+    assert jnp.isnan(v).all()
+    mixed = moves(jnp.stack([Q, Q, Q]), jnp.stack([V, spoiled[0], V]))
+    assert jnp.isfinite(mixed[0]).all()
+    np.testing.assert_array_equal(mixed[0], mixed[2])
+    goal, words = to.FrameVelocity("tool", spoiled[0]), "goal 'FrameVelocity of tool' has a number that is"
+    with pytest.raises(mbjax.ModelError, match=f"{words} NaN, in V_WF"):
+        mbjax.differential_inverse_kinematics(ARM, Q, goal)
+    with pytest.raises(mbjax.ModelError, match=f"{words} infinite, in V_WF"):
+        mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", spoiled[1]))
+    with pytest.raises(mbjax.ModelError, match="q must be finite"):
+        mbjax.differential_inverse_kinematics(ARM, Q.at[0].set(jnp.inf), to.FrameVelocity("tool", V))
+
+
 def test_errors() -> None:
+    with pytest.raises(mbjax.ModelError, match=r"give the goal to\.Barrier\(to\.Clearance"):
+        mbjax.differential_inverse_kinematics(ARM, Q, to.Clearance(), gain=1.0)
+    with pytest.raises(mbjax.ModelError, match="here are goals alone, such as"):
+        mbjax.differential_inverse_kinematics(ARM, Q, to.at_least(to.Clearance(), 0.01), gain=1.0)
+    with pytest.raises(mbjax.ModelError, match=r"'FrameVelocity of tool': V_WF must be a number or have shape \(6,\)"):
+        mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", jnp.ones(3)))
     with pytest.raises(mbjax.ModelError, match="gain must be at least 0"):
         mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", V), gain=-1.0)
     with pytest.raises(mbjax.ModelError, match="there are no goals"):

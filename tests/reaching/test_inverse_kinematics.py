@@ -1,5 +1,7 @@
 """Inverse kinematics reaches what forward kinematics made, holds what is hard, and says why where it cannot."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -92,6 +94,11 @@ def test_a_limit_that_keeps_the_goal_away_is_named() -> None:
     assert found.q[3] == ARM.position_upper_limits[3]
     assert ARM.velocity_names()[3] in found.message
     np.testing.assert_allclose(found.residuals["posture"], np.where(np.arange(7) == 3, -0.4, 0.0), atol=1e-8)
+    both = dataclasses.replace(
+        found, violations={"posture": jnp.full(7, 0.2)}, missed=jnp.array([True, True]), names=("posture", "posture")
+    )  # a constraint of the same name has a line of its own
+    assert "keep 'posture', constraint 'posture' from" in both.message
+    assert "posture               0.4  missed\nposture (constraint)  0.2  missed\n" in str(both)
 
 
 @pytest.mark.whole_run("what is out of reach is said to be, and a limit that keeps a goal away is named, above")
@@ -199,6 +206,12 @@ def test_errors_say_which_goal_and_what_to_do() -> None:
         mbjax.inverse_kinematics(ARM, pose, tolerance=0.0)
     with pytest.raises(mbjax.ModelError, match="or a function of"):
         mbjax.inverse_kinematics(ARM, 3.0)
+    with pytest.raises(mbjax.ModelError, match=r"restarts must be a whole number of at least 0, got 2\.5"):
+        mbjax.inverse_kinematics(ARM, pose, restarts=2.5)
+    with pytest.raises(mbjax.ModelError, match="must be one key of JAX, like"):
+        mbjax.inverse_kinematics(ARM, pose, key=3)
+    with pytest.raises(mbjax.ModelError, match=r"constraint 'JointGoal' has a number that is NaN, in function\.q"):
+        mbjax.inverse_kinematics(ARM, None, constraints=to.JointGoal(np.full(7, np.nan)))
     with pytest.raises(mbjax.ModelError, match="weight must be a number or have shape"):
         mbjax.inverse_kinematics(ARM, to.PoseGoal("tool", X_WT, np.ones(3)))
 
