@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.trajectory_optimization import Problem
-from mbjax.trajectory_optimization.cross_entropy import mean_of_elites, require_elites
+from mbjax.trajectory_optimization.cross_entropy import mean_of_elites, require_elites, require_least_deviation
+from mbjax.trajectory_optimization.problem import num_efforts
 from mbjax.trajectory_optimization.sampling import SampledPlan, draw_samples, require_samples
 
 from .sampled_plans import improved_plan
@@ -31,10 +32,12 @@ def cem_step(
     the next plan's, the latter not below `least_deviation`, so that later steps still search (Kobilarov 2012,
     "Cross-entropy motion planning", algorithm 1; Pinneri et al. 2020). Costs, limits, stages and dynamics are those of
     a `trajectory_optimization.Problem`; make the first plan by `sampled_plan`. With `knots` the noise is linear between
-    so many times. The same key gives the same plan. In derivatives the elites are held as chosen.
+    so many times. Samples whose cost is not finite do not count; where none is, the plan and its deviation stay. The
+    same key gives the same plan. In derivatives the elites are held as chosen.
     """
     require_samples("cem_step", samples, knots)
     require_elites("cem_step", elites, samples)
+    require_least_deviation("cem_step", least_deviation, (problem.num_steps, num_efforts(problem)))
     improve = CrossEntropyTurn(jnp.asarray(least_deviation, plan.efforts.dtype), samples, elites, knots)
     return improved_plan("cem_step", improve, problem, plan, state, key, iterations)
 
@@ -49,4 +52,4 @@ class CrossEntropyTurn(eqx.Module):
 
     def __call__(self, problem: Problem, plan: SampledPlan, key: Array) -> SampledPlan:
         drawn = draw_samples(problem, plan, key, self.samples, self.knots)
-        return mean_of_elites(drawn, self.elites, self.least_deviation)
+        return mean_of_elites(plan, drawn, self.elites, self.least_deviation)

@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.number_rules import FINITE, NOT_NEGATIVE, is_known, shown
+from mbjax.randomization.keys import require_one_key
 from mbjax.trajectory_optimization import Problem
 from mbjax.trajectory_optimization.problem import dtype_of, num_efforts, prepared, with_start
 from mbjax.trajectory_optimization.sampling import SampledPlan, within_limits
@@ -24,7 +26,9 @@ def sampled_plan(problem: Problem, deviation: Any, efforts: Any = 0.0) -> Sample
     """
     shape, dtype = (problem.num_steps, num_efforts(problem)), dtype_of(problem)
     filled = []
-    for name, value in (("deviation", deviation), ("efforts", efforts)):
+    for name, value, rule in (("deviation", deviation, NOT_NEGATIVE), ("efforts", efforts, FINITE)):
+        if is_known(value) and not np.all(rule.holds(np.asarray(value))):
+            raise ModelError(f"sampled_plan: {name} must be {rule.words}, got {shown(value)}.")
         value = jnp.asarray(value, dtype)
         if value.shape not in ((), shape[1:], shape):
             raise ModelError(f"sampled_plan: {name} has shape {value.shape}; give a number, {shape[1:]} or {shape}.")
@@ -45,6 +49,7 @@ def improved_plan(
     shape = (problem.num_steps, num_efforts(problem))
     if plan.efforts.shape != shape:
         raise ModelError(f"{call}: the plan has efforts {plan.efforts.shape}, the problem needs {shape}.")
+    require_one_key(call, key)
     if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or iterations < 1:
         raise ModelError(f"{call}: iterations must be a whole number of at least 1, got {iterations!r}.")
     return improve_in_turns(improve, prepared(with_start(problem, state)), plan, key, int(iterations))

@@ -72,6 +72,34 @@ def test_what_samplers_cannot_do_is_refused() -> None:
         controllers.mppi_step(pendulum(), plan, jnp.zeros(2), key, temperature=0.0)
     with pytest.raises(mbjax.ModelError, match="deviation has shape"):
         controllers.sampled_plan(problem, jnp.ones(3))
+    for deviation in (-1.0, jnp.nan):
+        with pytest.raises(mbjax.ModelError, match="sampled_plan: deviation must be a finite number >= 0"):
+            controllers.sampled_plan(problem, deviation)
+    with pytest.raises(mbjax.ModelError, match=r"cem_step: least_deviation has shape \(3,\)"):
+        controllers.cem_step(pendulum(), plan, jnp.zeros(2), key, least_deviation=jnp.ones(3))
+    with pytest.raises(mbjax.ModelError, match="mppi_step: the key must be one key of JAX"):
+        controllers.mppi_step(pendulum(), plan, jnp.zeros(2), 3)
+
+
+def test_samples_without_a_cost_are_no_elites() -> None:
+    """Beyond |u| = 0.3 the cost is NaN: the plan is the mean of the others; at a state of NaN it stays."""
+
+    def cost(model, x, u):
+        return jnp.where(abs(u[0]) > 0.3, jnp.nan, jnp.sum(u**2) + 0.0 * x[0])
+
+    free = jnp.array([-jnp.inf]), jnp.array([jnp.inf])
+    problem = to.Problem(None, jnp.zeros(2), 3, cost, efforts=free, dynamics=lambda model, x, u: x)
+    first, key = controllers.sampled_plan(problem, 0.5), jax.random.key(0)
+    options = {"samples": 16, "elites": 8, "iterations": 1}
+    _, plan = controllers.cem_step(problem, first, jnp.zeros(2), key, **options)
+    drawn = draw(problem, first, jax.random.split(key, 1)[0], 16, None)
+    kept = drawn[jnp.isfinite(costs_of(problem, drawn))]
+    assert 1 < len(kept) < 8
+    np.testing.assert_allclose(plan.efforts, kept.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(plan.deviation, kept.std(axis=0), rtol=1e-12)
+    _, plan = controllers.cem_step(problem, first, jnp.full(2, jnp.nan), key, **options)
+    np.testing.assert_array_equal(plan.efforts, first.efforts)
+    np.testing.assert_array_equal(plan.deviation, first.deviation)
 
 
 @functools.cache
