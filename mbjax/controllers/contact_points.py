@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.kinematics import bias_translational_acceleration, jacobian_translational_velocity
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import DIRECTION, FINITE, NOT_NEGATIVE, NumberRule, is_known, shown
 from mbjax.simulation import State
 from mbjax.spatial import cross3, safe_normalize
 
@@ -22,7 +23,8 @@ class ContactPoints(eqx.Module):
 
     `frames` names a frame for each point, so that a foot with four corners is named four times. `p_FC` is (3,) or
     (points, 3) in m, the origins by default; `normal` is (3,) or (points, 3) in the world; `friction` is a number or
-    (points,). Which points are in contact is data of each call: one program serves a whole gait.
+    (points,). Raises `ModelError` for others, for normals of zeros and for a friction below 0. Which points are in
+    contact is data of each call: one program serves a whole gait.
     """
 
     p_FC: Float[Array, "points 3"]
@@ -42,9 +44,9 @@ class ContactPoints(eqx.Module):
             raise ModelError(f"ContactPoints: frames must be a list with a frame for each point, got '{frames}'.")
         self.frames = tuple(frames)
         count = len(self.frames)
-        self.p_FC = spread("p_FC", p_FC, count, 3)
-        self.normal = safe_normalize(spread("normal", normal, count, 3))
-        self.friction = spread("friction", friction, count)
+        self.p_FC = spread("p_FC", p_FC, FINITE, count, 3)
+        self.normal = safe_normalize(spread("normal", normal, DIRECTION, count, 3))
+        self.friction = spread("friction", friction, NOT_NEGATIVE, count)
 
     def motion(
         self, model: MultibodyModel, state: State
@@ -64,11 +66,13 @@ class ContactPoints(eqx.Module):
         return jax.vmap(pyramid)(self.normal, self.friction)
 
 
-def spread(what: str, value: Any, count: int, *shape: int) -> Array:
-    """A value for each point, (count, *shape)."""
+def spread(what: str, value: Any, rule: NumberRule, count: int, *shape: int) -> Array:
+    """A value for each point, (count, *shape), known ones by a rule."""
     array = jnp.asarray(value, float)
     if array.shape not in (shape, (count, *shape)):
         raise ModelError(f"ContactPoints: {what} has shape {array.shape}; give {shape} or {(count, *shape)}.")
+    if is_known(array) and not np.all(rule.holds(np.asarray(array))):
+        raise ModelError(f"ContactPoints: {what} must be {rule.words}, got {shown(value)}.")
     return jnp.broadcast_to(array, (count, *shape))
 
 

@@ -26,8 +26,9 @@ from mbjax.kinematics import (
     jacobian_spatial_velocity,
     relative_transform,
 )
-from mbjax.model import MultibodyModel, as_array
-from mbjax.number_rules import FINITE, checked_numbers
+from mbjax.model import MultibodyModel, as_coordinates
+from mbjax.model.poses import PoseLike, as_traced_pose
+from mbjax.number_rules import FINITE, NOT_NEGATIVE, NumberRule, checked_numbers
 from mbjax.simulation import State
 from mbjax.spatial import RigidTransform, rotation_log
 
@@ -45,9 +46,11 @@ def feedback(task: Any, acceleration: Any, velocity: Array, error: Array) -> Arr
     return acceleration + task.damping * velocity + task.stiffness * error
 
 
-def checked_rows(call: str, what: str, value: ArrayLike, size: int) -> Float[Array, "..."]:
-    """A gain or weight of a task: a number, or one for each of its rows."""
-    return jnp.asarray(checked_numbers(call, what, value, FINITE, (size,), is_repeated=True), float)
+def checked_rows(
+    call: str, what: str, value: ArrayLike, size: int, rule: NumberRule = NOT_NEGATIVE
+) -> Float[Array, "..."]:
+    """A gain or weight of a task, or a reference by the rule `FINITE`: a number, or one for each of its rows."""
+    return jnp.asarray(checked_numbers(call, what, value, rule, (size,), is_repeated=True), float)
 
 
 class FrameTask(eqx.Module):
@@ -56,7 +59,7 @@ class FrameTask(eqx.Module):
     `axes` are the rows that count, in the world: 0 to 2 turn about x, y, z, 3 to 5 move along them. `stiffness` in 1/s²
     and `damping` in 1/s are numbers or (6,), rotation first, whatever the `axes`; `weight`, a number or one for each of
     the `axes`, counts in `whole_body` control only. The error is a rotation vector in the world, then a translation.
-    Raises `ModelError` for gains, weights and axes that are none.
+    V_WF_W and A_WF_W are numbers or (6,) too. Raises `ModelError` for gains, weights and axes that are none.
     """
 
     X_WF: RigidTransform
@@ -71,7 +74,7 @@ class FrameTask(eqx.Module):
     def __init__(
         self,
         frame: str | int,
-        X_WF: RigidTransform,
+        X_WF: PoseLike,
         V_WF_W: ArrayLike = 0.0,
         A_WF_W: ArrayLike = 0.0,
         *,
@@ -80,9 +83,10 @@ class FrameTask(eqx.Module):
         weight: ArrayLike = 1.0,
         axes: tuple[int, ...] = (0, 1, 2, 3, 4, 5),
     ):
-        self.frame, self.X_WF, self.axes = frame, X_WF, tuple(axes)
-        self.V_WF_W, self.A_WF_W = jnp.asarray(V_WF_W, float), jnp.asarray(A_WF_W, float)
         call = f"FrameTask('{frame}')"
+        self.frame, self.X_WF, self.axes = frame, as_traced_pose(f"{call}: X_WF", X_WF), tuple(axes)
+        self.V_WF_W = checked_rows(call, "V_WF_W", V_WF_W, 6, FINITE)
+        self.A_WF_W = checked_rows(call, "A_WF_W", A_WF_W, 6, FINITE)
         self.stiffness = checked_rows(call, "stiffness", stiffness, 6)
         self.damping = checked_rows(call, "damping", damping, 6)
         self.weight = checked_rows(call, "weight", weight, len(self.axes))
@@ -129,8 +133,9 @@ class CenterOfMassTask(eqx.Module):
         damping: ArrayLike = 20.0,
         weight: ArrayLike = 1.0,
     ):
-        self.p_WCcm, self.v_WCcm = as_array("p_WCcm", p_WCcm, 3, float), jnp.asarray(v_WCcm, float)
-        self.a_WCcm = jnp.asarray(a_WCcm, float)
+        self.p_WCcm = jnp.asarray(checked_numbers("CenterOfMassTask", "p_WCcm", p_WCcm, FINITE, (3,), unit="m"), float)
+        self.v_WCcm = checked_rows("CenterOfMassTask", "v_WCcm", v_WCcm, 3, FINITE)
+        self.a_WCcm = checked_rows("CenterOfMassTask", "a_WCcm", a_WCcm, 3, FINITE)
         self.stiffness = checked_rows("CenterOfMassTask", "stiffness", stiffness, 3)
         self.damping = checked_rows("CenterOfMassTask", "damping", damping, 3)
         self.weight = checked_rows("CenterOfMassTask", "weight", weight, 3)
@@ -143,10 +148,10 @@ class CenterOfMassTask(eqx.Module):
 
 
 class PostureTask(eqx.Module):
-    """Moves the configuration to q (nq,), with velocities and accelerations (nv,), along its tangent.
+    """Moves the configuration to q (nq,), with velocities and accelerations, along its tangent.
 
-    `stiffness` in 1/s², `damping` in 1/s and `weight` are numbers or (nv,), which is checked where the model is known;
-    the `weight` counts in `whole_body` control only.
+    `v`, `vdot`, `stiffness` in 1/s², `damping` in 1/s and `weight` are numbers or (nv,), which is checked where the
+    model is known; the `weight` counts in `whole_body` control only.
     """
 
     q: Float[Array, " nq"]
@@ -174,7 +179,10 @@ class PostureTask(eqx.Module):
         nv = model.num_velocities
         for what in ("stiffness", "damping", "weight"):
             checked_rows("PostureTask", what, getattr(self, what), nv)
-        error = difference_configuration(model, state.q, self.q)
+        for what in ("v", "vdot"):
+            checked_rows("PostureTask", what, getattr(self, what), nv, FINITE)
+        q = as_coordinates("PostureTask: q", self.q, model.num_positions, model.dtype)
+        error = difference_configuration(model, state.q, q)
         wanted = feedback(self, self.vdot, self.v - state.v, error)
         return TaskMotion(jnp.eye(nv, dtype=model.dtype), jnp.zeros(nv, model.dtype), wanted)
 
@@ -183,7 +191,8 @@ class MomentumTask(eqx.Module):
     """Brings the spatial momentum about the centre of mass to L_WCcm_W (6,), angular part first, at `damping` 1/s.
 
     h = A(q) v with the centroidal momentum matrix A (Orin, Goswami and Lee 2013, "Centroidal dynamics of a humanoid
-    robot"). `rate` is the rate of change asked for besides, in N m, then N.
+    robot"). `rate` is the rate of change asked for besides, in N m, then N. All are numbers or (6,). Raises
+    `ModelError` for others.
     """
 
     L_WCcm_W: Float[Array, "..."]
@@ -194,8 +203,10 @@ class MomentumTask(eqx.Module):
     def __init__(
         self, L_WCcm_W: ArrayLike = 0.0, rate: ArrayLike = 0.0, *, damping: ArrayLike = 20.0, weight: ArrayLike = 1.0
     ):
-        self.L_WCcm_W, self.rate = jnp.asarray(L_WCcm_W, float), jnp.asarray(rate, float)
-        self.damping, self.weight = jnp.asarray(damping, float), jnp.asarray(weight, float)
+        self.L_WCcm_W = checked_rows("MomentumTask", "L_WCcm_W", L_WCcm_W, 6, FINITE)
+        self.rate = checked_rows("MomentumTask", "rate", rate, 6, FINITE)
+        self.damping = checked_rows("MomentumTask", "damping", damping, 6)
+        self.weight = checked_rows("MomentumTask", "weight", weight, 6)
 
     def __call__(self, model: MultibodyModel, state: State) -> TaskMotion:
         def momentum(q: Array, v: Array) -> Array:

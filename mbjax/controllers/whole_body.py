@@ -5,21 +5,25 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from mbjax.constraints import bound_constraints
 from mbjax.dynamics import inverse_dynamics, mass_matrix
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, require_one_model
-from mbjax.model import MultibodyModel, as_array, locked_velocities, missing_actuators
+from mbjax.model import MultibodyModel, locked_velocities, missing_actuators
+from mbjax.number_rules import NOT_NEGATIVE, checked_numbers
 from mbjax.simulation import State, actuation_matrix
 from mbjax.simulation.state import as_state
 
 from .contact_points import ContactPoints
+from .driven_frames import driven_directions
 from .quadratic_program import QuadraticProgram, solve_quadratic_program
 from .tasks import TaskMotion
 
 Task = Callable[[MultibodyModel, State], TaskMotion]
+STANDARD_GRAVITY = 9.81  # m/s²
 
 
 class WholeBody(eqx.Module):
@@ -32,7 +36,10 @@ class WholeBody(eqx.Module):
 
 
 class Weights(eqx.Module):
-    """What holds contacts, how fast they are brought to rest, in 1/s, and how small efforts and forces are kept."""
+    """What holds contacts, how fast they are brought to rest, in 1/s, and how small efforts and forces are kept.
+
+    The latter two are of efforts and forces in units of the robot's weight, see `force_unit`.
+    """
 
     contact: Float[Array, ""]
     contact_damping: Float[Array, ""]
@@ -51,41 +58,56 @@ def whole_body(
     contact_weight: Any = 1e4,
     contact_damping: Any = 50.0,
     acceleration_weight: Any = 1e-4,
-    effort_weight: Any = 1e-4,
-    force_weight: Any = 1e-4,
+    effort_weight: Any = 0.1,
+    force_weight: Any = 0.1,
 ) -> WholeBody:
     """Efforts, accelerations and contact forces that come nearest to what the tasks ask for.
 
-    Minimizes Σ w |J vdot + J̇ v - a|² / 2 of the tasks, with little of vdot, u and f, subject to
+    Minimizes Σ w |J vdot + J̇ v - a|² / 2 of the tasks, with little of vdot, u / W and f / W, subject to
 
     M vdot + h = B u + Σ J_cᵀ f,    f within its friction pyramid,    |u| <= effort limits
 
     (Herzog et al. 2016, "Momentum control with hierarchical inverse dynamics"; Kuindersma et al. 2016, section 4).
     Points that are in contact are kept there, J_c vdot + J̇_c v = -k v_c, by `contact_weight`, so that redundant ones
     do no harm; those that are not bear no force. `active` (points,) says which are, all by default: a row of a contact
-    schedule. Any model with actuators will do, also with a floating base, passive joints, joints that mimic, and locked
-    joints; not one with constraints. Derivatives are those of the optimum, with the active limits held. Needs qpax:
+    schedule. The last three weights say how little, the latter two of efforts and forces in units of the robot's weight
+    W, so that they mean the same for heavy robots and for light ones: 9.81 m/s² times the mass of the trees that have
+    actuators, whatever gravity is. By default they take about a thousandth of its weight off a robot whose centre of
+    mass shall rest at a task weight of 1, and less at a larger one. All are numbers of at least 0. Any model with
+    actuators will do, also with a floating base, passive joints, joints that mimic, and locked joints; not one with
+    constraints. Derivatives are those of the optimum, with the active limits held. Needs qpax:
     pip install "mbjax[control]".
     """
     require_model("whole_body", model)
-    state, tasks = as_state(model, state), tuple(tasks)
-    if not tasks or not all(callable(task) for task in tasks):
-        raise ModelError(f"whole_body: tasks must be several of controllers.FrameTask and the like, got {tasks!r}.")
-    if contacts is None:
-        contacts = ContactPoints([])
+    state = as_state(model, state)
+    if not isinstance(tasks, list | tuple) or not tasks or not all(callable(task) for task in tasks):
+        came = f"[{', '.join(type(task).__name__ for task in tasks)}]" if isinstance(tasks, list | tuple) else ""
+        raise ModelError(
+            "whole_body: tasks must be a list of controllers.FrameTask and the like, even of one, got "
+            f"{came or type(tasks).__name__}."
+        )
+    contacts = ContactPoints([]) if contacts is None else contacts
+    if not isinstance(contacts, ContactPoints):
+        raise ModelError(
+            "whole_body: contacts must be controllers.ContactPoints([...]) with a frame for each point, got "
+            f"{type(contacts).__name__}."
+        )
     count = len(contacts.frames)
     active = jnp.ones(count, bool) if active is None else jnp.asarray(active)
     if active.shape != (count,) or active.dtype != bool:
         raise ModelError(
             f"whole_body: active has shape {active.shape} and type {active.dtype}; give ({count},) truth values."
         )
-    weights = Weights(
-        *(
-            as_array("weight", weight, 1, model.dtype)
-            for weight in (contact_weight, contact_damping, acceleration_weight, effort_weight, force_weight)
-        )
-    )
-    return call_compiled(solve_whole_body, model, state, tasks, contacts, active, weights)
+    given = {
+        "contact_weight": contact_weight,
+        "contact_damping": contact_damping,
+        "acceleration_weight": acceleration_weight,
+        "effort_weight": effort_weight,
+        "force_weight": force_weight,
+    }
+    numbers = (checked_numbers("whole_body", what, value, NOT_NEGATIVE) for what, value in given.items())
+    weights = Weights(*(jnp.asarray(number, model.dtype) for number in numbers))
+    return call_compiled(solve_whole_body, model, state, tuple(tasks), contacts, active, weights)
 
 
 def require_model(call: str, model: MultibodyModel) -> None:
@@ -107,15 +129,15 @@ def solve_whole_body(
     """The program of one state, solved."""
     program = whole_body_program(model, state, tasks, contacts, active, weights)
     found = solve_quadratic_program(program)
-    nv, nu = model.num_velocities, model.num_actuators
-    vdot, u, f = jnp.split(found.x, [nv, nv + nu])
+    nv, nu, unit = model.num_velocities, model.num_actuators, force_unit(model)
+    vdot, u, f = found.x[:nv], unit * found.x[nv : nv + nu], unit * found.x[nv + nu :]
     return WholeBody(u, vdot, jnp.where(active[:, None], f.reshape(-1, 3), 0.0), found.converged)
 
 
 def whole_body_program(
     model: MultibodyModel, state: State, tasks: tuple, contacts: ContactPoints, active: Array, weights: Weights
 ) -> QuadraticProgram:
-    """The quadratic program in x = (vdot, u, f)."""
+    """The quadratic program in x = (vdot, u / W, f / W), W the robot's weight: its numbers are of one size."""
     nv, nu, count = model.num_velocities, model.num_actuators, len(contacts.frames)
     J_c, bias_c = contact_motion(model, state, contacts)
     H, g = task_costs(model, state, tasks)
@@ -129,6 +151,18 @@ def whole_body_program(
     q = jnp.concatenate([g, jnp.zeros_like(small)])
     acting = jnp.where(active[:, None, None], J_c, 0.0)
     return QuadraticProgram(Q, q, *motion_rows(model, state, acting), *limit_rows(model, contacts, active))
+
+
+def force_unit(model: MultibodyModel) -> Float[Array, ""]:
+    """The weight W on Earth, in N, of the trees that have an actuator; 1 where they have no mass.
+
+    Gravity is that of Earth whatever the model's is, as efforts accelerate a robot as much where it weighs nothing.
+    """
+    roots = np.asarray(model.topology.mobod_roots)
+    driven = np.unique(roots[model.topology.velocity_mobods[driven_directions(model)]])
+    bodies = np.isin(roots[list(model.topology.body_mobods[1:])], driven)  # all but the world
+    mass = jnp.sum(jnp.where(bodies, model.parameters.body_mass, 0.0))
+    return STANDARD_GRAVITY * jnp.where(mass > 0.0, mass, 1.0 / STANDARD_GRAVITY)
 
 
 def contact_motion(model: MultibodyModel, state: State, contacts: ContactPoints) -> tuple[Array, Array]:
@@ -151,14 +185,14 @@ def task_costs(model: MultibodyModel, state: State, tasks: tuple) -> tuple[Array
 
 
 def motion_rows(model: MultibodyModel, state: State, J_c: Array) -> tuple[Array, Array]:
-    """A and b of M vdot - B u - J_cᵀ f = -h; locked velocities have vdot = 0 in its place."""
-    nv = model.num_velocities
+    """A and b of (M vdot + h) / W = B u / W + J_cᵀ f / W; locked velocities have vdot = 0 in its place."""
+    nv, unit = model.num_velocities, force_unit(model)
     h = inverse_dynamics(model, state.q, state.v, jnp.zeros(nv, model.dtype), force_elements=True)
     forces = -jnp.concatenate([actuation_matrix(model), J_c.reshape(-1, nv).T], axis=1)
-    A = jnp.concatenate([mass_matrix(model, state.q), forces], axis=1)
+    A = jnp.concatenate([mass_matrix(model, state.q) / unit, forces], axis=1)
     locked = locked_velocities(model)
     A = jnp.where(locked[:, None], jnp.eye(nv, A.shape[1], dtype=A.dtype), A)
-    return A, jnp.where(locked, 0.0, -h)
+    return A, jnp.where(locked, 0.0, -h / unit)
 
 
 def limit_rows(model: MultibodyModel, contacts: ContactPoints, active: Array) -> tuple[Array, Array]:
@@ -168,7 +202,7 @@ def limit_rows(model: MultibodyModel, contacts: ContactPoints, active: Array) ->
     limit = model.parameters.effort_limit
     bounded = jnp.isfinite(limit)
     of_u = jnp.where(bounded[:, None], jnp.eye(nu, size, nv, dtype=model.dtype), 0.0)
-    most = jnp.where(bounded, limit, 1.0)
+    most = jnp.where(bounded, jnp.where(bounded, limit, 0.0) / force_unit(model), 1.0)
     same = jnp.eye(count, dtype=model.dtype)
     of_f = same[:, None, :, None] * contacts.pyramids().astype(model.dtype)[:, :, None, :]
     of_f = jnp.concatenate([jnp.zeros((5 * count, nv + nu), model.dtype), of_f.reshape(5 * count, 3 * count)], axis=1)

@@ -13,7 +13,7 @@ import mbjax
 from mbjax import controllers
 from mbjax.controllers import quadratic_program
 from mbjax.controllers.quadratic_program import QuadraticProgram, solve_quadratic_program
-from mbjax.controllers.whole_body import Weights, whole_body_program
+from mbjax.controllers.whole_body import Weights, force_unit, whole_body_program
 from tests.gradients.checks import compiled
 
 FEET = [f"{end}_{side}_foot" for end in ("front", "rear") for side in ("left", "right")]
@@ -137,7 +137,7 @@ def terms(x, friction, active):
     model = quadruped()
     state, tasks = posed(x)
     contacts = controllers.ContactPoints(FEET, friction=friction)
-    weights = Weights(*(jnp.asarray(w) for w in (1e4, 50.0, 1e-4, 1e-4, 1e-4)))
+    weights = Weights(*(jnp.asarray(w) for w in (1e4, 50.0, 1e-4, 0.1, 0.1)))
     program = whole_body_program(model, state, tasks, contacts, active, weights)
     return program, controllers.whole_body(model, state, tasks, contacts, active)
 
@@ -152,13 +152,43 @@ def test_the_program_of_a_quadruped_is_optimal() -> None:
         is_down = jnp.asarray(active, bool)
         program, found = run(jnp.zeros(18), jnp.asarray(friction), is_down)
         assert found.converged
-        x = np.concatenate([found.vdot, found.effort, np.ravel(found.contact_forces)])
+        by_weight = [np.ravel(part) / force_unit(quadruped()) for part in (found.effort, found.contact_forces)]
+        x = np.concatenate([found.vdot, *by_weight])
         np.testing.assert_allclose(x, exact_optimum(program, x), atol=1e-9)
         np.testing.assert_allclose(found.vdot, by_clarabel(program)[:18], atol=1e-6)
         forces = np.asarray(found.contact_forces)
         np.testing.assert_array_equal(forces[~np.asarray(is_down)], 0.0)
         assert (np.linalg.norm(forces[:, :2], axis=1) <= friction * forces[:, 2] + 1e-6).all()
         assert (abs(found.effort) <= limit + 1e-6).all()
+
+
+def test_a_leg_carries_its_weight_whatever_that_is() -> None:
+    """A sliding leg of 1 kg to 400 kg at rest, where weights take the same share off; also without gravity."""
+    plant = mbjax.MultibodyPlant()
+    up, inertia = (0.0, 0.0, 1.0), mbjax.SpatialInertia(1.0, (0.0, 0.0, 0.0), mbjax.UnitInertia(0.1, 0.1, 0.1))
+    for name, parent in (("trunk", "world"), ("foot", "trunk")):
+        plant.add_rigid_body(name, inertia)
+        plant.add_joint(mbjax.PrismaticJoint(f"{name}_slide", parent, name, axis=up))
+    plant.add_joint_actuator("leg", "foot_slide")
+    model, still = plant.finalize(), mbjax.State(jnp.array([0.5, -0.5]), jnp.zeros(2))
+    point = controllers.ContactPoints(["foot"])
+
+    def force(mass, gravity):
+        changed = mbjax.set_mass(mbjax.set_mass(model, "trunk", mass), "foot", mass)
+        changed = mbjax.set_gravity(changed, -gravity * jnp.array(up))
+        center = mbjax.center_of_mass_position_in_world(changed, still.q)
+        found = controllers.whole_body(changed, still, [controllers.CenterOfMassTask(center)], point)
+        return found.contact_forces[0, 2]
+
+    masses = jnp.array([0.5, 6.0, 200.0])
+    run = compiled(jax.vmap(jax.value_and_grad(force), (0, None)))
+    carried, slope = run(masses, jnp.array(9.81))
+    share = carried / (2.0 * masses * 9.81)
+    assert ((share > 0.997) & (share < 1.0)).all()
+    np.testing.assert_allclose(share, share[0], rtol=1e-9)
+    np.testing.assert_allclose(slope, 2.0 * 9.81 * share, rtol=1e-6)
+    nothing, _ = run(masses, jnp.array(0.0))
+    np.testing.assert_allclose(nothing, 0.0, atol=1e-9)
 
 
 @pytest.mark.whole_run("derivatives of programs by all that they are made of, and those of dynamics")
@@ -223,6 +253,20 @@ def test_what_is_missing_or_wrong_is_said(monkeypatch: pytest.MonkeyPatch) -> No
         controllers.ContactPoints("foot")
     with pytest.raises(mbjax.ModelError, match="friction has shape"):
         controllers.ContactPoints(FEET, friction=jnp.ones(3))
+    foot = controllers.ContactPoints(FEET)
+    for wrong, words in (
+        ({"normal": (0.0, 0.0, 0.0)}, "normal must be finite and not all zero"),
+        ({"friction": -0.6}, r"friction must be a finite number >= 0, got -0\.6"),
+    ):
+        with pytest.raises(mbjax.ModelError, match=f"ContactPoints: {words}"):
+            controllers.ContactPoints(FEET, **wrong)
+    for name, value in (("contact_weight", jnp.ones(3)), ("force_weight", -1.0)):
+        with pytest.raises(mbjax.ModelError, match=f"whole_body: {name} must be"):
+            controllers.whole_body(model, state, tasks, foot, **{name: value})
+    with pytest.raises(mbjax.ModelError, match=r"tasks must be a list .* got PostureTask"):
+        controllers.whole_body(model, state, tasks[2], foot)
+    with pytest.raises(mbjax.ModelError, match=r"contacts must be controllers\.ContactPoints.* got list"):
+        controllers.whole_body(model, state, tasks, FEET)
     monkeypatch.setitem(__import__("sys").modules, "qpax", None)
     with pytest.raises(ImportError, match=r"mbjax\[control\]"):
         quadratic_program.search(*random_program(0))
