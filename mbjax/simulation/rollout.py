@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import math
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,10 +16,10 @@ from mbjax.execution import as_one_kernel, is_traced, keeps_found
 from mbjax.execution.arrays import scan
 from mbjax.kinematics import placed
 from mbjax.model import MultibodyModel, summary_of
-from mbjax.number_rules import is_known, shown
+from mbjax.number_rules import as_numbers, as_traced_numbers, is_known, shown
 
 from .idle_controllers import warn_of_idle_controllers
-from .ports import Inputs, as_inputs, require_controllers, require_numbers
+from .ports import AppliedSpatialForces, Inputs, as_inputs, require_controllers, require_numbers
 from .state import NodeState, State, as_state
 from .step import advance, require_discrete
 
@@ -74,7 +74,6 @@ def rollout(
     if per_step is not None:
         require_controllers(model, per_step)
     every = checkpoint_interval(checkpoint, steps)
-    require_axis_of_steps(inputs, num_steps)
     if not callable(inputs):
         held = as_inputs(model, inputs) if per_step is None else None
         return take_steps(placed(model, state, held, per_step), state, held, per_step, steps, every)
@@ -137,7 +136,10 @@ def scan_in_chunks(body: Any, carry: Any, xs: Any, length: int, every: int | Non
 def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
     """The inputs to scan over, or None where they are not per step, and the number of steps."""
     if num_steps is not None:
-        return None, checked_steps(num_steps)
+        steps = checked_steps(num_steps)
+        if not callable(inputs):
+            require_axis_of_steps(inputs, steps)
+        return None, steps
     if inputs is None or callable(inputs):
         raise ModelError("rollout: give num_steps, or inputs with a leading axis of steps.")
     if not isinstance(inputs, Inputs):
@@ -147,59 +149,97 @@ def split_inputs(inputs: Any, num_steps: int | None) -> tuple[Any, int]:
                 f"rollout: the inputs are one number, {shown(inputs)}, without a leading axis of steps. If it is the "
                 "number of steps, name it: num_steps=."
             )
-        inputs = Inputs(actuation=jnp.asarray(inputs))
-    lengths = {jnp.shape(x)[:1] for x in jax.tree.leaves(inputs)}
+        inputs = Inputs(actuation=inputs)
+    require_axis_of_steps(inputs, num_steps)
+    inputs = jax.tree.map(jnp.asarray, inputs, is_leaf=lambda x: isinstance(x, list | tuple))
+    shapes = {field.name: field.shape for field in fields_with_numbers(inputs)}
+    lengths = {shape[:1] for shape in shapes.values()}
     if len(lengths) != 1 or () in lengths:
-        shapes = ", ".join(str(jnp.shape(x)) for x in jax.tree.leaves(inputs)) or "no arrays"
+        came = ", ".join(f"inputs.{name} of shape {shape}" for name, shape in shapes.items()) or "no arrays"
         raise ModelError(
-            f"rollout: without num_steps all inputs need the same leading axis of steps, got {shapes}. Pass num_steps "
+            f"rollout: without num_steps all inputs need the same leading axis of steps, got {came}. Pass num_steps "
             "to hold inputs constant."
         )
     return inputs, lengths.pop()[0]
 
 
+class FieldWithNumbers(NamedTuple):
+    """A field of `Inputs`, its shape, and how many axes it has in one step."""
+
+    name: str
+    shape: tuple[int, ...]
+    num_axes: int
+
+
+def fields_with_numbers(inputs: Inputs) -> list[FieldWithNumbers]:
+    """The fields that are given, those of instances and of spatial forces one by one."""
+    found: list[tuple[str, Any, int]] = [
+        (name, getattr(inputs, name), 1) for name in ("actuation", "desired_state", "applied_generalized_force")
+    ]
+    for name in ("instance_actuation", "instance_desired_state"):
+        found += [(f"{name}[{key!r}]", value, 1) for key, value in (getattr(inputs, name) or {}).items()]
+    if isinstance(inputs.applied_spatial_forces, AppliedSpatialForces):
+        forces = inputs.applied_spatial_forces
+        found += [(f"applied_spatial_forces.{name}", getattr(forces, name), 2) for name in ("F_Bq_W", "p_BoBq_B")]
+    found.append(("node_forces", inputs.node_forces, 2))
+    return [FieldWithNumbers(name, shape_of(name, x), num_axes) for name, x, num_axes in found if x is not None]
+
+
+def shape_of(name: str, value: Any) -> tuple[int, ...]:
+    """The shape of a field of the inputs, which may be a list."""
+    numbers = value if hasattr(value, "shape") else as_numbers(value) if is_known(value) else as_traced_numbers(value)
+    if numbers is None:
+        raise ModelError(f"rollout: inputs.{name} must be an array of numbers, got {shown(value)}.")
+    return numbers.shape
+
+
 def require_axis_of_steps(inputs: Any, num_steps: int | None) -> None:
-    """Raises `ModelError` for actuation or a desired state that lacks the axis of steps, or has one beside `num_steps`.
+    """Raises `ModelError` for inputs that lack the axis of steps, or have one beside `num_steps`.
 
     The rows are checked step by step, but their shape alone would not tell what is wrong.
     """
-    if callable(inputs):
-        return
-    given = inputs if isinstance(inputs, Inputs) else Inputs(actuation=inputs)
-    for name in ("actuation", "desired_state"):
-        shape = jnp.shape(getattr(given, name)) if getattr(given, name) is not None else None
-        if shape is None or len(shape) == (2 if num_steps is None else 1):
-            continue
-        if num_steps is None and len(shape) == 1:
+    if not isinstance(inputs, Inputs):
+        require_numbers(inputs)
+        inputs = Inputs(actuation=inputs)
+    for name, shape, num_axes in fields_with_numbers(inputs):
+        if num_steps is None and len(shape) == num_axes:
             raise ModelError(
-                f"rollout: inputs.{name} has shape {shape} and no axis of steps. Pass num_steps to hold it over so "
-                "many steps, or give a row for each step."
+                f"rollout: inputs.{name} has shape {shape} and no axis of steps. Pass num_steps to hold all inputs "
+                "over so many steps, or repeat it for each step: jnp.tile or jnp.broadcast_to."
             )
-        if num_steps is not None and len(shape) == 2:
+        if num_steps is not None and len(shape) == num_axes + 1:
             raise ModelError(
-                f"rollout: inputs.{name} has shape {shape}, but with num_steps one row is held over all steps. Leave "
-                "num_steps out to give each step its row."
+                f"rollout: inputs.{name} has shape {shape}, but with num_steps one row of shape {shape[1:]} is held "
+                "over all steps. Leave num_steps out to give each step its row."
             )
+
+
+def as_whole_number(value: Any) -> int | None:
+    """The value as an int, or None if it is none; truth values are none."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return None
 
 
 def checked_steps(num_steps: Any) -> int:
     """The number of steps, checked to be a known whole number of at least 0."""
-    try:
-        steps = -1 if isinstance(num_steps, bool) else operator.index(num_steps)
-    except TypeError:
-        steps = -1
-    if steps < 0:
+    steps = as_whole_number(num_steps)
+    if steps is None or steps < 0:
         traced = "" if is_known(num_steps) else " It decides the program: with jax.jit name it in static_argnums."
         raise ModelError(f"rollout: num_steps must be at least 0 and a whole number, got {shown(num_steps)}.{traced}")
     return steps
 
 
-def checkpoint_interval(checkpoint: int | str | None, steps: int) -> int | None:
+def checkpoint_interval(checkpoint: Any, steps: int) -> int | None:
     """Number of steps between kept states; None keeps all states."""
     if checkpoint is None:
         return None
-    if checkpoint == "sqrt":
+    if isinstance(checkpoint, str) and checkpoint == "sqrt":
         return max(1, math.isqrt(steps))
-    if isinstance(checkpoint, int) and checkpoint >= 1:
-        return checkpoint
-    raise ModelError(f"rollout: checkpoint must be None, 'sqrt' or a number of steps >= 1, got {checkpoint!r}.")
+    every = as_whole_number(checkpoint)
+    if every is None or every < 1:
+        raise ModelError(
+            f"rollout: checkpoint must be None, 'sqrt' or a whole number of steps >= 1, got {shown(checkpoint)}."
+        )
+    return every

@@ -157,7 +157,7 @@ MISUSES = {
         lambda m, q: mbjax.rollout(
             m, mbjax.default_state(m), mbjax.Inputs(jnp.zeros((5, 2)), applied_generalized_force=jnp.zeros((4, 8)))
         ),
-        r"same leading axis of steps, got \(5, 2\), \(4, 8\)",
+        r"same leading axis of steps, got inputs\.actuation of shape \(5, 2\), .*_force of shape \(4, 8\)",
     ),
     "leaves of integers": (lambda m, q: mbjax.astype(m, int), "dtype must be a float type, like jnp.float32, got int"),
 }

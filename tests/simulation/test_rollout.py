@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 import mbjax
 from mbjax import reference_models
+from mbjax.simulation.rollout import checkpoint_interval
 from tests.gradients.checks import WHOLE_RUN
 from tests.models import relative_error
 
@@ -196,6 +197,9 @@ def test_no_steps_and_chunks_that_do_not_divide(request: pytest.FixtureRequest) 
         np.testing.assert_allclose(chunked.net_actuation, whole.net_actuation, rtol=0, atol=1e-14)
 
 
+PUSHES = mbjax.AppliedSpatialForces(["Link1"], np.ones((3, 1, 6)), np.zeros((1, 3)))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -203,16 +207,26 @@ def test_no_steps_and_chunks_that_do_not_divide(request: pytest.FixtureRequest) 
         (dict(inputs=lambda state: None), "num_steps"),
         (dict(inputs=None, num_steps=-1), "num_steps must be at least 0"),
         (dict(inputs=mbjax.Inputs(jnp.ones((3, 1)), applied_generalized_force=jnp.ones((4, 2)))), "same leading axis"),
+        (dict(inputs=mbjax.Inputs(applied_generalized_force=jnp.ones(2))), "generalized_force .*no axis of steps"),
+        (dict(inputs=mbjax.Inputs(applied_generalized_force=jnp.ones((3, 2))), num_steps=3), "Leave num_steps out"),
+        (dict(inputs=mbjax.Inputs(instance_actuation={"acrobot": jnp.ones(1)})), r"\['acrobot'\] .*no axis of steps"),
+        (dict(inputs=mbjax.Inputs(applied_spatial_forces=PUSHES)), r"p_BoBq_B has shape \(1, 3\) and no axis of steps"),
+        (dict(inputs=mbjax.Inputs(node_forces=[["x"]])), "node_forces must be an array of numbers"),
         (dict(inputs=jnp.ones(())), "leading axis"),
         (dict(inputs=jnp.ones((3, 2))), "actuation"),
         (dict(inputs=jnp.ones(2), num_steps=3), "actuation"),
         (dict(inputs=None, num_steps=3, checkpoint=0), "checkpoint"),
         (dict(inputs=None, num_steps=3, checkpoint="all"), "checkpoint"),
+        (dict(inputs=None, num_steps=3, checkpoint=True), "checkpoint"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         mbjax.rollout(acrobot(), start_of(acrobot()), **arguments)
+
+
+def test_the_number_of_steps_between_states_may_be_numpys() -> None:
+    assert checkpoint_interval(np.int64(2), 5) == 2
 
 
 def test_states_of_another_size_are_refused() -> None:
