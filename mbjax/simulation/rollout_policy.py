@@ -13,9 +13,10 @@ from mbjax.errors import ModelError
 from mbjax.execution import as_one_kernel, is_traced, keeps_found
 from mbjax.kinematics import placed
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import shown
 
 from .ports import Inputs, as_inputs
-from .rollout import checked_steps, checkpoint_interval, scan_in_chunks
+from .rollout import as_whole_number, checked_steps, checkpoint_interval, scan_in_chunks
 from .state import State, as_state
 from .step import advance, require_discrete
 
@@ -24,7 +25,8 @@ class PolicyStep(eqx.Module):
     """A step of `rollout_policy`, for `record`: the state before it, what acted in it, and the state after it.
 
     `memory` is the policy's before the step. `is_active` is false once the world has ended, and `ends` is true in the
-    step that ends it.
+    step that ends it. In a world that has ended `state`, `memory` and `after` stay as they are, while `inputs`, the
+    acceleration and the forces are those at the rollout's first state, where the policy is defined.
     """
 
     state: State
@@ -101,7 +103,8 @@ def rollout_policy(
     state after it.
 
     A world ends where `until(state)` is true after a step. It then stays as it is, or goes on from `restart`: a `State`
-    (with the first memory), or a function `restart(state, memory, data) -> (state, memory)`. Worlds are independent.
+    (with the first memory), or a function `restart(state, memory, data) -> (state, memory)`. Worlds are independent. A
+    policy need not be defined at the state where a world has ended: from then on it sees the first state and memory.
 
     `checkpoint` is as in `rollout`. `progress=k` prints every k steps; a function is called with the number of steps
     done and of all.
@@ -114,11 +117,10 @@ def rollout_policy(
             "rollout_policy: the policy must be a function policy(state, memory, data) -> (inputs, memory), got "
             f"{type(policy).__name__}. For inputs that are known beforehand use mbjax.rollout."
         )
-    if restart is not None and until is None:
-        raise ModelError("rollout_policy: restart= needs until=, which says when a world ends.")
+    require_functions(record, until, restart)
     if isinstance(restart, State):
         restart = (as_state(model, restart), memory)
-    told = progress if progress is None or callable(progress) else printed_every(progress)
+    told = progress if progress is None or callable(progress) else printed_every(checked_interval(progress))
     options = Options(policy, record, until, restart, told, steps)
     every = checkpoint_interval(checkpoint, steps)
     memory = jax.tree.map(jnp.asarray, memory)
@@ -132,7 +134,7 @@ def take_each_policy_step(
 ) -> PolicyRollout:
     """All steps of one world, as a scan."""
     model = placed(model, state, memory, data)
-    body = functools.partial(one_policy_step, model, options)
+    body = functools.partial(one_policy_step, model, options, jax.lax.stop_gradient((state, memory)))
     carry = Carried(state, memory, jnp.array(True), jnp.array(0), jnp.array(0))
     xs = (jnp.arange(options.total), data)
     end, recorded = scan_in_chunks(jax.checkpoint(body, policy=keeps_found), carry, xs, options.total, every)
@@ -142,24 +144,34 @@ def take_each_policy_step(
 take_policy_steps = as_one_kernel(take_each_policy_step)
 
 
-def one_policy_step(model: MultibodyModel, options: Options, carry: Carried, xs: tuple) -> tuple[Carried, Any]:
-    """One step of one world: the policy, the step, whether it ends, and from where it goes on."""
+def one_policy_step(
+    model: MultibodyModel, options: Options, first: tuple[State, Any], carry: Carried, xs: tuple
+) -> tuple[Carried, Any]:
+    """One step of one world: the policy, the step, whether it ends, and from where it goes on.
+
+    A world that has ended steps from the rollout's `first` state and memory, and the result is dropped: at its own
+    state the policy may be undefined, and zero times a derivative that is NaN would be NaN.
+    """
     number, data = xs
     if options.progress is not None:
         jax.debug.callback(functools.partial(tell, options.progress, options.total), number, ordered=False)
-    chosen = options.policy(carry.state, carry.memory, data)
+    stays = options.until is not None and options.restart is None
+    state, memory = carry.state, carry.memory
+    if stays:
+        state, memory = chosen_where(carry.is_active, (state, memory), first)
+    chosen = options.policy(state, memory, data)
     if not isinstance(chosen, tuple) or len(chosen) != 2:
         raise ModelError(
             "rollout_policy: the policy must return a pair (inputs, memory), with None as the memory of a policy that "
             f"has none; got {type(chosen).__name__}."
         )
     inputs, memory = as_inputs(model, chosen[0]), chosen[1]
-    require_same_memory(carry.memory, memory)
-    after, sampled = advance(model, carry.state, inputs, reads_contacts=False)
-    ends = jnp.array(False) if options.until is None else jnp.asarray(options.until(after)).astype(bool)
-    ends &= carry.is_active
-    if options.until is not None and options.restart is None:  # a world that has ended stays as it is
+    require_same_memory("the policy", carry.memory, memory)
+    after, sampled = advance(model, state, inputs, reads_contacts=False)
+    if stays:
         after, memory = chosen_where(carry.is_active, (after, memory), (carry.state, carry.memory))
+    ends = jnp.array(False) if options.until is None else truth_of(options.until(after))
+    ends &= carry.is_active
     step = PolicyStep(
         carry.state, carry.memory, data, inputs, after, sampled.vdot, sampled.u, sampled.multipliers,
         carry.is_active, ends,
@@ -168,8 +180,8 @@ def one_policy_step(model: MultibodyModel, options: Options, carry: Carried, xs:
     kept, kept_memory, is_active = after, memory, carry.is_active & ~ends
     if options.restart is not None:
         function = options.restart
-        first = function(after, memory, data) if callable(function) else function
-        kept, kept_memory = chosen_where(ends, first, (after, memory))
+        anew = restarted(model, memory, function(after, memory, data)) if callable(function) else function
+        kept, kept_memory = chosen_where(ends, anew, (after, memory))
         is_active = carry.is_active
     counted = carry.is_active.astype(carry.num_steps.dtype)
     counts = carry.num_steps + counted, carry.num_ends + ends.astype(carry.num_ends.dtype)
@@ -181,12 +193,53 @@ def chosen_where(condition: Bool[Array, ""], first: Any, second: Any) -> Any:
     return jax.tree.map(lambda a, b: jax.lax.select(condition, jnp.asarray(a, b.dtype), b), first, second)
 
 
-def require_same_memory(before: Any, after: Any) -> None:
+def truth_of(ended: Any) -> Bool[Array, ""]:
+    """What `until` returned, as one truth value."""
+    if ended is None or jnp.shape(ended) != ():
+        came = "None" if ended is None else f"shape {jnp.shape(ended)}"
+        raise ModelError(
+            f"rollout_policy: until(state) must return one truth value, got {came}. Reduce many by jnp.any or jnp.all."
+        )
+    return jnp.asarray(ended).astype(bool)
+
+
+def restarted(model: MultibodyModel, memory: Any, anew: Any) -> tuple[State, Any]:
+    """What the function `restart` returned: a checked state, and a memory like the policy's."""
+    if not isinstance(anew, tuple) or len(anew) != 2 or not isinstance(anew[0], State):
+        raise ModelError(
+            "rollout_policy: the function restart(state, memory, data) must return a pair (state, memory), with None "
+            f"as the memory of a policy that has none; got {type(anew).__name__}."
+        )
+    require_same_memory("restart", memory, anew[1])
+    return as_state(model, anew[0]), anew[1]
+
+
+def require_functions(record: Any, until: Any, restart: Any) -> None:
+    """Raises `ModelError` for a record, an end or a restart of the wrong kind."""
+    if not callable(record):
+        raise ModelError(
+            f"rollout_policy: record must be a function record(step) of a mbjax.PolicyStep, got {shown(record)}. "
+            "To keep nothing give lambda step: None."
+        )
+    if until is not None and not callable(until):
+        raise ModelError(
+            f"rollout_policy: until must be a function until(state) -> bool, or None for no end, got {shown(until)}."
+        )
+    if restart is not None and until is None:
+        raise ModelError("rollout_policy: restart= needs until=, which says when a world ends.")
+    if not (restart is None or callable(restart) or isinstance(restart, State)):
+        raise ModelError(
+            "rollout_policy: restart must be a mbjax.State, or a function restart(state, memory, data) -> (state, "
+            f"memory), got {shown(restart)}."
+        )
+
+
+def require_same_memory(whose: str, before: Any, after: Any) -> None:
     """Raises `ModelError` for a memory that changes its structure, shapes or types in a step."""
     shapes = [[(x.shape, x.dtype) for x in map(jnp.asarray, jax.tree.leaves(tree))] for tree in (before, after)]
     if jax.tree.structure(before) != jax.tree.structure(after) or shapes[0] != shapes[1]:
         raise ModelError(
-            f"rollout_policy: the policy must return a memory like the one it was given, {shown_tree(before)}; got "
+            f"rollout_policy: {whose} must return a memory like the one it was given, {shown_tree(before)}; got "
             f"{shown_tree(after)}. Give the first one by memory=."
         )
 
@@ -209,6 +262,17 @@ def number_of_steps(num_steps: int | None, data: Any) -> int:
             f"rollout_policy: data must have a leading axis of {steps} steps, got lengths {sorted(lengths - {steps})}."
         )
     return steps
+
+
+def checked_interval(progress: Any) -> int:
+    """The number of steps between lines of progress."""
+    interval = as_whole_number(progress)
+    if interval is None or interval < 1:
+        raise ModelError(
+            "rollout_policy: progress must be a whole number of steps of at least 1, a function progress(done, total) "
+            f"or None, got {shown(progress)}."
+        )
+    return interval
 
 
 def printed_every(interval: int) -> Callable[[Any, int], None]:

@@ -109,6 +109,27 @@ def test_worlds_end_each_by_itself_and_stay() -> None:
     np.testing.assert_array_equal(q[1:], other.recorded.q[1:])
 
 
+def test_a_policy_need_not_be_defined_where_a_world_has_ended() -> None:
+    """The gradient by a gain that two worlds share is that of differences, though one world ends below the root."""
+
+    @jax.jit
+    @jax.value_and_grad
+    def run(gain: jax.Array) -> jax.Array:
+        def policy(state: mbjax.State, memory: None, data: None):
+            return gain * jnp.sqrt(1.0 + state.q), memory
+
+        def end(speed: jax.Array) -> jax.Array:
+            first = mbjax.State(jnp.array([-0.9]), speed[None])
+            ended = mbjax.rollout_policy(PENDULUM, first, policy, STEPS, until=lambda state: state.q[0] < -1.0)
+            return ended.final_state.q[0]
+
+        return jnp.sum(jax.vmap(end)(jnp.array([-2.0, 2.0])))
+
+    h = 1e-5
+    differences = (run(1.0 + h)[0] - run(1.0 - h)[0]) / (2.0 * h)
+    np.testing.assert_allclose(run(1.0)[1], differences, rtol=1e-6)
+
+
 @pytest.mark.whole_run("restarts by functions, and their worlds")
 def test_worlds_restart_and_have_gradients() -> None:
     """What follows an end depends on the start anew: the gradient is that of differences, through all episodes."""
@@ -173,6 +194,14 @@ def test_progress_is_told() -> None:
         ({"num_steps": None}, "give num_steps"),
         ({"data": jnp.zeros(STEPS + 1)}, "leading axis of 12 steps"),
         ({"restart": start()}, "needs until="),
+        ({"restart": 5, "until": falls}, r"restart must be a mbjax\.State, or a function"),
+        ({"restart": lambda state, memory, data: state, "until": falls}, r"must return a pair \(state, memory\)"),
+        ({"restart": lambda state, memory, data: (state, 1), "until": falls}, "restart must return a memory like"),
+        ({"until": True}, "until must be a function"),
+        ({"until": lambda state: state.q > 0.0}, r"one truth value, got shape \(2,\)"),
+        ({"record": None}, "record must be a function"),
+        ({"progress": 0}, "progress must be a whole number of steps of at least 1"),
+        ({"progress": "x"}, "progress must be"),
     ],
 )
 def test_misuse_is_refused_in_words(options: dict, words: str) -> None:
