@@ -103,6 +103,7 @@ class ContactLayout(HashedOnce):
             if all(g.stiffness_index >= 0 and np.isinf(stiffness[g.stiffness_index]) for g in (A, B)):
                 raise ModelError(
                     f"collision geometries '{A.name}' and '{B.name}' may touch and both have point_stiffness=inf, "
-                    "which a continuous plant cannot simulate. Give one of them a finite point_stiffness in N/m, or "
-                    "the plant a time_step > 0: in discrete steps two rigid surfaces are as stiff as the step allows."
+                    "for which a continuous plant has no force. Give one of them a finite point_stiffness in N/m, or "
+                    "take steps (a plant with time_step > 0, step or rollout), in which they are as stiff as the step "
+                    "allows."
                 )

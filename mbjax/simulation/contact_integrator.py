@@ -14,6 +14,7 @@ from mbjax.errors import ModelError
 from mbjax.execution.derivative_rules import linear_by_hand
 from mbjax.kinematics import velocity_to_qdot
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import POSITIVE, checked_numbers
 from mbjax.spatial import component_algebra as ca
 from mbjax.spatial import safe_sqrt
 
@@ -49,8 +50,8 @@ class ContactIntegrator(eqx.Module):
             raise ModelError(
                 f"ContactIntegrator: max_steps must be a whole number of at least 1, got {self.max_steps!r}."
             )
-        if isinstance(self.tolerance, int | float) and not self.tolerance > 0.0:
-            raise ModelError(f"ContactIntegrator: tolerance must be above 0, got {self.tolerance!r}.")
+        if self.tolerance is not None:
+            checked_numbers("ContactIntegrator", "tolerance", self.tolerance, POSITIVE)
 
 
 ContactSolver = ContactIntegrator  # deprecated name, which goes after one version: it integrates

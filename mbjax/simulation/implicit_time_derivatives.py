@@ -15,7 +15,7 @@ from mbjax.model import MultibodyModel, as_coordinates
 from .constraint_rows import calc_rows_now, solve_with_rows
 from .ports import Inputs, as_inputs
 from .state import State, as_state, require_rigid_bodies_alone
-from .time_derivatives import calc_terms_now
+from .time_derivatives import calc_terms_now, require_compliant_pairs
 
 
 def implicit_time_derivatives_residual(
@@ -28,6 +28,7 @@ def implicit_time_derivatives_residual(
     """
     state = as_state(model, state)
     require_rigid_bodies_alone(model, "implicit_time_derivatives_residual", "take mbjax.step, which moves their nodes")
+    require_compliant_pairs(model)
     qdot = as_coordinates("qdot", qdot, model.num_positions, model.dtype)
     vdot = as_coordinates("vdot", vdot, model.num_velocities, model.dtype)
     return call_compiled(_residual, model, state, qdot, vdot, as_inputs(model, inputs))

@@ -14,7 +14,7 @@ from mbjax.constraints import bound_constraints, project_onto_constraints
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel, without_unread_geometry
-from mbjax.number_rules import is_known
+from mbjax.number_rules import POSITIVE, checked_numbers, is_known, shown
 from mbjax.progress import telling
 from mbjax.spatial import normalize_quaternion
 
@@ -22,9 +22,9 @@ from .contact_integrator import ContactIntegrator, Plant, integrate_through_cont
 from .idle_controllers import warn_of_idle_controllers
 from .ports import as_inputs
 from .projected_solver import ProjectedSolver
-from .rollout import Trajectory
+from .rollout import Trajectory, as_whole_number
 from .state import State, as_state, require_rigid_bodies_alone
-from .time_derivatives import calc_acceleration_now, time_derivatives
+from .time_derivatives import calc_acceleration_now, require_compliant_pairs, time_derivatives
 
 
 def simulate(
@@ -44,6 +44,7 @@ def simulate(
 ) -> Trajectory:
     """Simulates the continuous plant; returns states at the times `save_at` (rising, in s; the first is the start).
 
+    A discrete model moves as a continuous one with its numbers would. No force keeps joints within position limits.
     `inputs` are held constant, or are a function `inputs(state)`. `solver` is any of diffrax's (Dormand–Prince 5 when
     None). `stepsize_controller` is PID with rtol = atol = 1e-8 (1e-5 in float32) when None. Stabilization keeps the
     errors of the model's constraints small. With `project`, `project_onto_constraints` moves each step, and each state
@@ -57,10 +58,13 @@ def simulate(
     """
     state = as_state(model, state)
     require_rigid_bodies_alone(model, "simulate", "take mbjax.rollout, which moves their nodes")
+    require_compliant_pairs(model)
     warn_of_idle_controllers("simulate", model, inputs)
     times = jnp.asarray(save_at, model.dtype)
     if times.ndim != 1 or times.shape[0] < 1:
         raise ModelError(f"simulate: save_at must be a list of times, got shape {times.shape}.")
+    if is_known(save_at):
+        require_rising(np.asarray(save_at, float))
     if isinstance(solver, ContactIntegrator):
         options = stepsize_controller, first_step, adjoint, progress_meter, project or None
         if max_steps != 100_000 or any(option is not None for option in options):
@@ -68,13 +72,14 @@ def simulate(
                 "simulate: ContactIntegrator takes no stepsize_controller, project, first_step, max_steps, adjoint or "
                 "progress_meter. Give it a tolerance or max_steps: ContactIntegrator(tolerance=1e-8, max_steps=10_000)."
             )
-        if is_known(save_at):
-            require_rising(np.asarray(save_at, float))
         if solver.tolerance is not None:  # as an array, so that another one compiles nothing
             solver = ContactIntegrator(jnp.asarray(solver.tolerance, model.dtype), solver.max_steps)
         through = through_contact if callable(inputs) else compiled_through_contact
         with telling("simulate", progress):
             return through(model, state, inputs if callable(inputs) else as_inputs(model, inputs), times, solver)
+    require_options_of_diffrax(solver, stepsize_controller, adjoint, progress_meter, max_steps)
+    if first_step is not None:
+        first_step = checked_numbers("simulate", "first_step", first_step, POSITIVE, unit="s")
     tolerance = 1e-8 if model.dtype == jnp.float64 else 1e-5
     run = integrate if callable(inputs) else compiled_integrate  # a function may read values that change between calls
     with telling("simulate", progress):
@@ -96,14 +101,36 @@ def simulate(
 
 
 def require_rising(times: Float[np.ndarray, " times"]) -> None:
-    """Raises `ModelError` where a time to save at is before the last one; a time may repeat."""
-    falling = np.flatnonzero(~(np.diff(times) >= 0.0))
+    """Raises `ModelError` for a time to save at that is not finite, or before the last one; a time may repeat."""
+    endless = np.flatnonzero(~np.isfinite(times))
+    if endless.size:
+        i = int(endless[0])
+        raise ModelError(f"simulate: save_at must be finite times in s, but entry {i} is {times[i]:g}.")
+    falling = np.flatnonzero(np.diff(times) < 0.0)
     if falling.size:
         i = int(falling[0])
         raise ModelError(
-            f"simulate: with ContactIntegrator save_at must rise, but entries {i} and {i + 1} are {times[i]:g} and "
-            f"{times[i + 1]:g} s. Sort the times."
+            f"simulate: save_at must rise, but entries {i} and {i + 1} are {times[i]:g} and {times[i + 1]:g} s. "
+            "Sort the times."
         )
+
+
+def require_options_of_diffrax(
+    solver: Any, stepsize_controller: Any, adjoint: Any, progress_meter: Any, max_steps: Any
+) -> None:
+    """Raises `ModelError` for an option of the wrong kind, a class in place of an instance among them."""
+    for name, option, kind, example in (
+        ("solver", solver, diffrax.AbstractSolver, "diffrax.Tsit5(), or mbjax.ContactIntegrator()"),
+        ("stepsize_controller", stepsize_controller, diffrax.AbstractStepSizeController, "diffrax.PIDController(…)"),
+        ("adjoint", adjoint, diffrax.AbstractAdjoint, "diffrax.ForwardMode()"),
+        ("progress_meter", progress_meter, diffrax.AbstractProgressMeter, "diffrax.TextProgressMeter()"),
+    ):
+        if option is not None and not isinstance(option, kind):
+            came = f"the class {option.__name__}" if isinstance(option, type) else shown(option)
+            raise ModelError(f"simulate: {name} must be an object such as {example}, or None, got {came}.")
+    count = as_whole_number(max_steps)
+    if max_steps is not None and (count is None or count < 1):  # None is diffrax's word for no bound
+        raise ModelError(f"simulate: max_steps must be a whole number of at least 1, got {shown(max_steps)}.")
 
 
 def integrate(

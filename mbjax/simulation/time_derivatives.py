@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.contact import (
@@ -25,6 +26,7 @@ from mbjax.execution import each_world
 from mbjax.forces import calc_joint_dissipation, calc_mobod_forces, calc_passive_forces_on_tree
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of, velocity_to_qdot
 from mbjax.model import MultibodyModel, locked_velocities, without_unread_geometry
+from mbjax.number_rules import is_known
 
 from .actuation import calc_actuator_law, saturate
 from .applied_forces import calc_input_forces
@@ -47,10 +49,21 @@ class Acceleration(eqx.Module):
 def time_derivatives(
     model: MultibodyModel, state: State, inputs: Any = None
 ) -> tuple[Float[Array, " nq"], Float[Array, " nv"]]:
-    """Derivatives (qdot, vdot) of the continuous plant, with all forces taken at the given state."""
+    """Derivatives (qdot, vdot) of the continuous plant, with all forces taken at the given state.
+
+    A discrete model is taken as a continuous one with its numbers. No force keeps joints within position limits. Raises
+    `ModelError` where two rigid geometries may touch.
+    """
     state, inputs = as_state(model, state), as_inputs(model, inputs)
     require_rigid_bodies_alone(model, "time_derivatives", "take mbjax.step, which moves their nodes")
+    require_compliant_pairs(model)
     return for_worlds_of(_time_derivatives, without_unread_geometry(model), state, inputs)
+
+
+def require_compliant_pairs(model: MultibodyModel) -> None:
+    """Raises `ModelError` for two rigid geometries that may touch, as a discrete model may have; traced ones pass."""
+    if model.layout.contact.pairs and is_known(model.collision.stiffness):
+        model.layout.contact.refuse_rigid_pairs(np.asarray(model.collision.stiffness))
 
 
 def _time_derivatives(model: MultibodyModel, state: State, inputs: Inputs) -> tuple[Array, Array]:

@@ -227,9 +227,9 @@ def test_what_it_does_not_take() -> None:
     state = mbjax.default_state(model)
     with pytest.raises(mbjax.ModelError, match=r"ContactIntegrator\(tolerance=1e-8, max_steps=10_000\)"):
         mbjax.simulate(model, state, save_at=TIMES, solver=solver, first_step=1e-3)
-    for times in ([0.0, 0.3, 0.2], [0.0, np.nan, 0.2]):
-        with pytest.raises(mbjax.ModelError, match=r"save_at must rise, but entries \d and \d are"):
-            mbjax.simulate(model, state, save_at=times, solver=solver)
-    for wrong in ({"tolerance": 0.0}, {"max_steps": 0}):
+    for wrong in (
+        {"max_steps": 0},
+        *({"tolerance": x} for x in (0.0, np.inf, "1e-8", np.float32(-1.0), jnp.zeros(()))),
+    ):
         with pytest.raises(mbjax.ModelError, match=next(iter(wrong))):
             mbjax.ContactIntegrator(**wrong)

@@ -14,6 +14,7 @@ from pydrake.systems.analysis import Simulator
 
 import mbjax
 from mbjax import reference_models
+from mbjax.geometry import Geometry, HalfSpace, ProximityProperties, Sphere
 from tests.models import make_twin, relative_error
 
 TIGHT = diffrax.PIDController(rtol=1e-10, atol=1e-10)
@@ -162,10 +163,43 @@ def test_feedback_is_seen_along_the_way() -> None:
     np.testing.assert_allclose(got.net_actuation[:, 0], -8.0 * got.q[:-1, 0], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("times", [0.5, np.zeros((2, 2)), np.zeros(0)])
-def test_times_must_be_a_list(times: object) -> None:
-    with pytest.raises(mbjax.ModelError, match="save_at"):
-        mbjax.simulate(acrobot(), mbjax.default_state(acrobot()), save_at=times)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"save_at": 0.5}, "save_at must be a list"),
+        ({"save_at": np.zeros((2, 2))}, "save_at must be a list"),
+        ({"save_at": np.zeros(0)}, "save_at must be a list"),
+        ({"save_at": [0.0, 0.1, 0.05]}, r"save_at must rise, but entries 1 and 2 are 0\.1 and 0\.05 s"),
+        ({"save_at": [0.0, np.nan]}, "save_at must be finite times in s, but entry 1 is nan"),
+        ({"save_at": [0.0, np.inf]}, "save_at must be finite"),
+        ({"solver": mbjax.ContactIntegrator}, "solver must be an object .*got the class ContactIntegrator"),
+        ({"adjoint": "forward"}, r"adjoint must be an object such as diffrax\.ForwardMode\(\)"),
+        ({"max_steps": 0}, "max_steps must be a whole number of at least 1"),
+        ({"first_step": -1.0}, "first_step must be a finite number > 0 in s"),
+    ],
+)
+def test_misuse_is_refused_in_words(options: dict, words: str) -> None:
+    """Times by both kinds of solvers."""
+    state = mbjax.default_state(acrobot())
+    for solver in (None, mbjax.ContactIntegrator()) if "save_at" in options else (None,):
+        with pytest.raises(mbjax.ModelError, match=words):
+            mbjax.simulate(acrobot(), state, **({"save_at": [0.0, 0.1], "solver": solver} | options))
+
+
+def test_two_rigid_surfaces_of_a_discrete_model_have_no_continuous_force() -> None:
+    plant, rigid = mbjax.MultibodyPlant(0.01), ProximityProperties(0.5, 0.5, point_stiffness=np.inf)
+    plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(1.0, 0.1))
+    plant.register_collision_geometry("world", Geometry("ground", HalfSpace()), rigid)
+    plant.register_collision_geometry("ball", Geometry("round", Sphere(0.1)), rigid)
+    model = plant.finalize()
+    state = mbjax.default_state(model)
+    for call in (
+        lambda: mbjax.time_derivatives(model, state),
+        lambda: mbjax.implicit_time_derivatives_residual(model, state, jnp.zeros(7), jnp.zeros(6)),
+        lambda: mbjax.simulate(model, state, save_at=[0.0, 0.1]),
+    ):
+        with pytest.raises(mbjax.ModelError, match=r"'ground' and 'round'.*point_stiffness=inf.*step or rollout"):
+            call()
 
 
 @pytest.mark.whole_run("one compilation from the first state on, in g54 of tests/gradients, in the quick run")
