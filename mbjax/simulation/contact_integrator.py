@@ -322,8 +322,8 @@ def fraction_until_landing(
     if a.shape[0] == 0:
         return jnp.ones((), a.dtype)
     touching, (far, near, beyond) = TOUCHING * tolerance, (landing * tolerance for landing in LANDINGS)
-    crosses = ((a < 0.0) != (b < 0.0)) & (jnp.abs(b) > touching)
-    size = jnp.abs(a)
+    size = jnp.abs(a)  # a step from afar must not end just beyond the place either, as at a time to save at
+    crosses = ((a < 0.0) != (b < 0.0)) & ((jnp.abs(b) > touching) | (size > 2.0 * near))
     aim = jnp.where(a < 0.0, -1.0, 1.0) * jnp.where(size > 2.0 * far, far, jnp.where(size > 2.0 * near, near, beyond))
     a, b = jnp.where(crosses, a - aim, 1.0), jnp.where(crosses, b - aim, -1.0)
     a_rate, b_rate = h * a_rate, h * b_rate

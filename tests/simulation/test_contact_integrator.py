@@ -72,12 +72,12 @@ def test_a_bounce_has_the_derivatives_of_its_closed_form(gap: float) -> None:
 
 
 def test_a_step_that_ends_where_surfaces_touch() -> None:
-    """A time to save at is that of the touch, and a start touches already; the next step must not pass over it."""
-    touch = jnp.array([0.0, GAP / V, T])
-    forward = compiled(lambda x: jax.jacfwd(lambda x: spring_end(x, touch)[-1])(x))
-    for gap in (GAP, 0.0):
+    """A time to save at is that of the touch or just after, and a start touches already; no step may pass over it."""
+    forward = compiled(lambda x, times: jax.jacfwd(lambda x: spring_end(x, times)[-1])(x))
+    for gap, late in ((GAP, 0.0), (GAP, 1e-11), (GAP, 9e-11), (0.0, 0.0)):
         stays = np.pi / np.sqrt(1e4)
-        np.testing.assert_allclose(forward(start(1e4, gap)), [-1.0, stays - T, 0.5 * V * stays / 1e4], rtol=1e-4)
+        found = forward(start(1e4, gap), jnp.array([0.0, GAP / V + late, T]))
+        np.testing.assert_allclose(found, [-1.0, stays - T, 0.5 * V * stays / 1e4], rtol=1e-4)
 
 
 def test_times_may_repeat_and_must_not_fall() -> None:
