@@ -15,6 +15,7 @@ from mbjax.dynamics import kinetic_energy, mass_matrix, potential_energy
 from mbjax.errors import ModelWarning
 from mbjax.formats import Parser
 from mbjax.model import (
+    CouplerConstraint,
     MultibodyModel,
     actuator_ratios,
     all_joint_positions,
@@ -115,14 +116,16 @@ def tune_controller(model: MultibodyModel, bandwidth: float) -> MultibodyModel:
 def make_targets(model: MultibodyModel, num_steps: int) -> Float[Array, "steps two_nu"]:
     """Desired positions and velocities: a slow swing about the default pose within limits, phase-shifted by joint.
 
-    Those of a joint that mimics follow from its leader's.
+    Those of a joint that mimics, or that a coupler holds, follow from its leader's.
     """
-    joints = [model.layout.joints[a.joint] for a in model.layout.actuators]
-    driven = list(dict.fromkeys((joint.q_start, joint.v_start) for joint in joints))  # its leader's, if one mimics
+    joints, couplers = [model.layout.joints[a.joint] for a in model.layout.actuators], couplers_leaders_first(model)
+    leader_of = {coupler.joint0: coupler.joint1 for coupler in couplers}
+    leaders = [model.layout.joints[first_leader(leader_of, a.joint)] for a in model.layout.actuators]
+    driven = list(dict.fromkeys((joint.q_start, joint.v_start) for joint in leaders))  # its leader's, if one mimics
     in_q, in_v = (jnp.array([place[k] for place in driven], int) for k in (0, 1))
     kind_at = {joint.q_start: joint.kind for joint in model.layout.joints if joint.num_positions}
     default = model.parameters.default_positions
-    center, lower, upper = (x[in_q] for x in (default, model.position_lower_limits, model.position_upper_limits))
+    center, lower, upper = (x[in_q] for x in (default, *limits_with_couplers(model, couplers)))
     room = jnp.minimum(upper - center, center - lower)
     swing = jnp.array([SWING["m" if kind_at[q] == "prismatic" else "rad"] for q, _ in driven], model.dtype)
     width = jnp.where(room > 0.0, jnp.minimum(swing, 0.5 * room), 0.0)
@@ -134,9 +137,49 @@ def make_targets(model: MultibodyModel, num_steps: int) -> Float[Array, "steps t
     q = jnp.tile(default, (num_steps, 1)).at[:, in_q].set(center + width * start * jnp.sin(phase))
     swung = width * (start * w * jnp.cos(phase) + rate * jnp.sin(phase))
     v = jnp.zeros((num_steps, model.num_velocities), model.dtype).at[:, in_v].set(swung)
+    for coupler in couplers:
+        follower, leader = (model.layout.joints[joint] for joint in (coupler.joint0, coupler.joint1))
+        q = q.at[:, follower.q_start].set(coupler.gear_ratio * q[:, leader.q_start] + coupler.offset)
+        v = v.at[:, follower.v_start].set(coupler.gear_ratio * v[:, leader.v_start])
     of_all = jax.vmap(all_joint_velocities, (None, 0))(model, v)
     velocities = of_all[:, jnp.array([joint.all_v_start for joint in joints], int)]
     return jnp.concatenate([positions_of_actuators(model, q), velocities], axis=1)
+
+
+def couplers_leaders_first(model: MultibodyModel) -> list[CouplerConstraint]:
+    """The active couplers, each after the one that holds its leader; without those of loops, which have no leader.
+
+    None where joints that mimic have no coordinates of their own.
+    """
+    if model.topology.followers:
+        return []
+    waiting = [coupler for coupler in model.coupler_constraint_specs().values() if np.all(coupler.active)]
+    held, found = {coupler.joint0 for coupler in waiting}, []
+    while ready := [coupler for coupler in waiting if coupler.joint0 in held and coupler.joint1 not in held]:
+        found.append(ready[0])
+        held.remove(ready[0].joint0)
+    return found
+
+
+def first_leader(leader_of: dict[int, int], joint: int) -> int:
+    """The joint at the end of a chain of leaders; the joint itself, where nothing holds it."""
+    while joint in leader_of:
+        joint = leader_of[joint]
+    return joint
+
+
+def limits_with_couplers(
+    model: MultibodyModel, couplers: list[CouplerConstraint]
+) -> tuple[Float[Array, " nq"], Float[Array, " nq"]]:
+    """Position limits, with those of joints that couplers hold as limits of their leaders too."""
+    lower, upper = model.position_lower_limits, model.position_upper_limits
+    for coupler in reversed(couplers):
+        follower, leader = (model.layout.joints[joint].q_start for joint in (coupler.joint0, coupler.joint1))
+        if coupler.gear_ratio == 0.0:
+            continue
+        ends = (jnp.stack([lower[follower], upper[follower]]) - coupler.offset) / coupler.gear_ratio
+        lower, upper = lower.at[leader].max(jnp.min(ends)), upper.at[leader].min(jnp.max(ends))
+    return lower, upper
 
 
 def positions_of_actuators(model: MultibodyModel, q: Float[Array, "steps nq"]) -> Float[Array, "steps nu"]:

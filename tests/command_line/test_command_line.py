@@ -140,16 +140,17 @@ FOLLOWED = """<mujoco model="two"><compiler angle="radian"/><worldbody>
 
 
 def test_targets_and_gains_of_a_driven_joint_that_mimics_are_those_of_its_leader(tmp_path) -> None:
-    """Both actuators aim at the same place, within both limits, and together hold the one coordinate."""
+    """Both actuators aim at the same place, within both limits, and together hold the one coordinate, if it is one."""
     file = tmp_path / "two.xml"
     file.write_text(FOLLOWED)
-    model, num_added = load_with_actuators(loading_options(str(file)))
-    assert (num_added, model.num_positions, model.num_actuators) == (0, 1, 2)
-    lead, follow, lead_rate, follow_rate = np.asarray(make_targets(model, 2000)).T
-    np.testing.assert_allclose(follow, 2.0 * lead + 0.1, atol=1e-12)
-    np.testing.assert_allclose(follow_rate, 2.0 * lead_rate, atol=1e-12)
-    assert np.abs(follow).max() < 0.5
-    assert np.ptp(lead) > 0.05
+    for mimic, coordinates in (("couple", 2), ("eliminate", 1)):
+        model, num_added = load_with_actuators(loading_options(str(file), mimic=mimic))
+        assert (num_added, model.num_positions, model.num_actuators) == (0, coordinates, 2)
+        lead, follow, lead_rate, follow_rate = np.asarray(make_targets(model, 2000)).T
+        np.testing.assert_allclose(follow, 2.0 * lead + 0.1, atol=1e-12)
+        np.testing.assert_allclose(follow_rate, 2.0 * lead_rate, atol=1e-12)
+        assert np.abs(follow).max() < 0.5
+        assert np.ptp(lead) > 0.05
     tuned = tune_controller(model, 3.0)
     kp, kd = tuned.parameters.proportional_gain, tuned.parameters.derivative_gain
     inertia, w = float(mbjax.mass_matrix(model, jnp.zeros(1))[0, 0]), 6.0 * np.pi
