@@ -28,7 +28,7 @@ from mbjax.model import MultibodyModel, locked_velocities
 from mbjax.simulation import Inputs, State, actuation_matrix, step, time_derivatives
 from mbjax.simulation.joint_friction_rows import calc_friction_without_rows, calc_joint_friction_rows
 from mbjax.simulation.joint_limit_rows import calc_joint_limit_rows
-from mbjax.simulation.state import as_state
+from mbjax.simulation.state import as_state, require_rigid_bodies_alone
 
 from .states import difference_states, move_state
 from .tangents import moved_along, slopes_of_move
@@ -60,9 +60,11 @@ def linearize(model: MultibodyModel, states: Any, efforts: Any) -> Linearization
     """Linearizes the model about one state and effort, or about all steps of a trajectory at once.
 
     `states` is a `State`, or a `Trajectory` or plan with one more state than there are steps. `efforts` are (nu,), or
-    (steps, nu) with as many states; `Inputs` too, of which `actuation` is what B is with respect to.
+    (steps, nu) with as many states; `Inputs` too, of which `actuation` is what B is with respect to. `ModelError` for a
+    model with deformable bodies, whose nodes are no part of the matrices.
     """
     require_one_model(model)
+    require_rigid_bodies_alone(model, "linearize")
     if not isinstance(states, State):
         states = State(states.q, states.v, states.time)
     inputs = efforts if isinstance(efforts, Inputs) else Inputs(actuation=jnp.asarray(efforts, model.dtype))
