@@ -10,7 +10,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import of_one_model
 from mbjax.model import MultibodyModel, all_joint_positions, all_joint_velocities, as_array, near_matches
 from mbjax.model.coordinate_names import with_suffixes
-from mbjax.simulation.state import State, as_state
+from mbjax.simulation.state import State, as_state, nodes_at_rest
 
 
 @of_one_model
@@ -40,7 +40,7 @@ def state_from_drake(
 ) -> State:
     """The state that Drake's q and v of those names are: the inverse of `drake_state`.
 
-    Of joints that mimic others the numbers are not looked at.
+    Of joints that mimic others the numbers are not looked at. Nodes of deformable bodies are at rest.
     """
     call, ours = "state_from_drake", []
     for which, names, given in (("position", position_names, q), ("velocity", velocity_names, v)):
@@ -51,7 +51,7 @@ def state_from_drake(
                 "a batch."
             )
         ours.append(array[places(model, names, which, call)[1]])
-    return State(ours[0], ours[1], jnp.asarray(time, model.dtype))
+    return State(ours[0], ours[1], jnp.asarray(time, model.dtype), nodes_at_rest(model))
 
 
 def places(model: MultibodyModel, names: Sequence[str], which: str, call: str) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import of_one_model
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import BodyInfo, JointInfo, MultibodyModel, all_joint_positions, all_joint_velocities, as_array
-from mbjax.simulation.state import State, as_state
+from mbjax.simulation.state import State, as_state, nodes_at_rest
 from mbjax.spatial import (
     normalize_quaternion,
     quaternion_to_matrix,
@@ -49,7 +49,7 @@ def state_from_mujoco(
 ) -> State:
     """The state that MuJoCo's qpos and qvel are: the inverse of `mujoco_state`.
 
-    Of joints that mimic others the numbers are not looked at.
+    Of joints that mimic others the numbers are not looked at. Nodes of deformable bodies are at rest.
     """
     joints = moving_joints(model, "state_from_mujoco")
     sizes = [(num_qpos(joint), JOINT_KINDS[joint.kind].num_velocities) for joint in joints]
@@ -68,7 +68,7 @@ def state_from_mujoco(
         at_q, at_v = at_q + nq, at_v + nv
     ordered, empty = [parts[start] for start in sorted(parts)], jnp.zeros(0, model.dtype)
     q, v = (jnp.concatenate([empty, *column]) for column in (zip(*ordered, strict=True) if ordered else ((), ())))
-    return State(q, v, jnp.asarray(time, model.dtype))
+    return State(q, v, jnp.asarray(time, model.dtype), nodes_at_rest(model))
 
 
 def moving_joints(model: MultibodyModel, call: str) -> list[JointInfo]:

@@ -9,7 +9,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import of_one_model
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import JointInfo, MultibodyModel, all_joint_positions, all_joint_velocities, as_array, near_matches
-from mbjax.simulation.state import State, as_state
+from mbjax.simulation.state import State, as_state, nodes_at_rest
 from mbjax.spatial import (
     normalize_quaternion,
     quaternion_to_matrix,
@@ -56,7 +56,7 @@ def state_from_pinocchio(
     """The state that Pinocchio's q and v are: the inverse of `pinocchio_state`.
 
     Angles given by cosine and sine come back between -pi and pi. Of joints that mimic others the numbers are not
-    looked at.
+    looked at. Nodes of deformable bodies are at rest.
     """
     call = "state_from_pinocchio"
     joints = matched_joints(model, joint_names, nqs, call)
@@ -77,7 +77,7 @@ def state_from_pinocchio(
         at_q, at_v = at_q + size, at_v + nv
     ordered, empty = [parts[start] for start in sorted(parts)], jnp.zeros(0, model.dtype)
     ours = [jnp.concatenate([empty, *column]) for column in (zip(*ordered, strict=True) if ordered else ((), ()))]
-    return State(ours[0], ours[1], jnp.asarray(time, model.dtype))
+    return State(ours[0], ours[1], jnp.asarray(time, model.dtype), nodes_at_rest(model))
 
 
 def matched_joints(

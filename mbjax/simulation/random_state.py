@@ -12,7 +12,7 @@ from mbjax.joints import JOINT_KINDS
 from mbjax.model import MultibodyModel
 from mbjax.spatial import normalize_quaternion, safe_arctan2, safe_sqrt
 
-from .state import State, default_state
+from .state import State, default_state, nodes_at_rest
 
 WITH_ROLL_PITCH_YAW = ("ball_rpy", "rpy_floating")
 POSITION_RANGE = {True: jnp.pi, False: 1.0}  # half-range of positions without limits: angles in rad, others in m
@@ -22,7 +22,8 @@ POSITION_RANGE = {True: jnp.pi, False: 1.0}  # half-range of positions without l
 def random_state(model: MultibodyModel, key: PRNGKeyArray) -> State:
     """Draws a state from the model's distributions; coordinates without one take their default, as in Drake.
 
-    Without any distribution set, it draws every coordinate by `random_state_within_limits`.
+    Without any distribution set, it draws every coordinate by `random_state_within_limits`. Nodes of deformable bodies
+    are at rest.
     """
     require_key("random_state", key)
     if not model.random_distributions:
@@ -31,7 +32,7 @@ def random_state(model: MultibodyModel, key: PRNGKeyArray) -> State:
     x = {"q": state.q, "v": state.v}
     for d in model.random_distributions:
         x[d.space] = x[d.space].at[d.coordinates].set(d.sample(key).astype(model.dtype))
-    return State(x["q"], x["v"], state.time)
+    return State(x["q"], x["v"], state.time, state.nodes)
 
 
 @compiled_outside_jit
@@ -41,6 +42,7 @@ def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> Stat
     Without limits, angles range over a turn and displacements over +-1 m about the default. Orientations by roll, pitch
     and yaw are uniform too, where their angles have no limits; else uniform among those whose angles are within them.
     Limits of quaternions are left aside. In Drake, joints without a distribution of their own take their default.
+    Nodes of deformable bodies are at rest.
     """
     require_key("random_state_within_limits", key)
     key_q, key_rotation, key_v = jax.random.split(key, 3)
@@ -61,7 +63,7 @@ def random_state_within_limits(model: MultibodyModel, key: PRNGKeyArray) -> Stat
             quaternion = jax.random.normal(jax.random.fold_in(key_rotation, mobod), (4,), dtype)
             q = q.at[start : start + 4].set(normalize_quaternion(quaternion))
     v = jax.random.normal(key_v, (model.num_velocities,), dtype)
-    return State(q, v, jnp.zeros((), dtype))
+    return State(q, v, jnp.zeros((), dtype), nodes_at_rest(model))
 
 
 def pitch_of_uniform_rotation(
