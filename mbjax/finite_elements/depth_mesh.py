@@ -7,6 +7,7 @@ with the corners of the edge, triangle or tetrahedron that it is the mean of: ea
 """
 
 import itertools
+from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -31,21 +32,54 @@ def depth_mesh(elements: Int[np.ndarray, "e 4"], surface: Int[np.ndarray, "f 3"]
     """The mesh of these elements, split where they have no depth; `surface` are the triangles around them."""
     on_surface = np.unique(surface)
     of_surface = {2: simplices(surface, 2), 3: simplices(surface, 3), 4: set()}
-    tetrahedra, owners, added = np.array(elements), np.arange(len(elements)), []
+    outer, parts, added = set(on_surface.tolist()), SplitTetrahedra(elements), []
     for size in (2, 3, 4):
-        for corners in sorted(simplices(tetrahedra[np.isin(tetrahedra, on_surface).sum(axis=1) >= size], size)):
-            if corners in of_surface[size] or not np.isin(corners, on_surface).all():
-                continue
-            new = num_nodes + len(added)
-            added.append(corners)
-            is_around = np.isin(tetrahedra, corners).sum(axis=1) == size
-            parts = [np.where(tetrahedra[is_around] == corner, new, tetrahedra[is_around]) for corner in corners]
-            tetrahedra = np.concatenate([tetrahedra[~is_around], *parts])
-            owners = np.concatenate([owners[~is_around], *[owners[is_around]] * size])
+        whole = parts.in_order()[0]
+        for corners in sorted(simplices(whole[np.isin(whole, on_surface).sum(axis=1) >= size], size)):
+            if outer.issuperset(corners) and corners not in of_surface[size]:
+                parts.split(corners, num_nodes + len(added))
+                added.append(corners)
+    tetrahedra, owners = parts.in_order()
     parents = np.array([(*corners, *(corners[0],) * (4 - len(corners))) for corners in added], int).reshape(-1, 4)
     weights = np.array([[1.0 / len(c)] * len(c) + [0.0] * (4 - len(c)) for c in added]).reshape(-1, 4)
     inner = np.setdiff1d(tetrahedra, on_surface)
     return DepthMesh(elements, tetrahedra, owners, parents, weights, inner)
+
+
+class SplitTetrahedra:
+    """Elements, and the tetrahedra that they are split into at one edge, triangle or tetrahedron after another."""
+
+    def __init__(self, elements: Int[np.ndarray, "e 4"]):
+        self.parts: dict[int, list[int]] = {}  # by a number that grows
+        self.owners: list[int] = []  # of every part that there has been
+        self.around: dict[int, set[int]] = defaultdict(set)  # the parts at each vertex
+        for owner, corners in enumerate(elements.tolist()):
+            self._add(corners, owner)
+
+    def split(self, corners: tuple[int, ...], new: int) -> None:
+        """Puts a vertex `new` within an edge, a triangle or a tetrahedron: parts around it have it for a corner."""
+        numbers = sorted(set.intersection(*(self.around[corner] for corner in corners)))
+        whole = [self._remove(number) for number in numbers]
+        for corner in corners:
+            for number, part in zip(numbers, whole, strict=True):
+                self._add([new if x == corner else x for x in part], self.owners[number])
+
+    def in_order(self) -> tuple[Int[np.ndarray, "m 4"], Int[np.ndarray, " m"]]:
+        """The tetrahedra, in the order in which they arose, and the elements that they are parts of."""
+        return np.array(list(self.parts.values())).reshape(-1, 4), np.array(self.owners)[list(self.parts)]
+
+    def _add(self, corners: list[int], owner: int) -> None:
+        number = len(self.owners)
+        self.parts[number] = corners
+        self.owners.append(owner)
+        for corner in corners:
+            self.around[corner].add(number)
+
+    def _remove(self, number: int) -> list[int]:
+        corners = self.parts.pop(number)
+        for corner in corners:
+            self.around[corner].remove(number)
+        return corners
 
 
 def simplices(cells: Int[np.ndarray, "m k"], size: int) -> set[tuple[int, ...]]:

@@ -26,6 +26,7 @@ from mbjax.finite_elements import (
 from .lookup import find_index
 
 FACES_ONE_WAY = 0.8  # cosine of the angle between normals of one side
+DEPTH_MESHES_KEPT = 16  # of different bodies
 MATERIAL_NUMBERS = ("youngs_modulus", "poissons_ratio", "mass_density", "mass_damping", "stiffness_damping")
 
 
@@ -287,6 +288,14 @@ def usual_number_of_nodes(points: Float[np.ndarray, "n 3"], triangles: Int[np.nd
 
 def depth_mesh_of(elements: Int[np.ndarray, "m k"], kind: str = "linear") -> DepthMesh:
     """The mesh on which a body of these elements has a depth; those with more nodes than corners are split for it."""
+    numbers = np.ascontiguousarray(elements, np.int64)
+    return _depth_mesh_of(numbers.tobytes(), numbers.shape, kind)
+
+
+@functools.lru_cache(maxsize=DEPTH_MESHES_KEPT)
+def _depth_mesh_of(numbers: bytes, shape: tuple[int, int], kind: str) -> DepthMesh:
+    """The mesh of elements by the bytes of their nodes: finalize needs it, and then the model, which has no plant."""
+    elements = np.frombuffer(numbers, np.int64).reshape(shape)
     parts = elements[:, ELEMENT_KINDS[kind].tetrahedra].reshape(-1, 4)
     return depth_mesh(parts, boundary_triangles(elements, kind)[0], int(elements.max()) + 1)
 

@@ -64,3 +64,4 @@ def test_a_mesh_that_has_a_depth_everywhere_is_left_as_it_is() -> None:
     assert len(once.parents) > 0
     assert len(again.parents) == 0
     np.testing.assert_array_equal(again.tetrahedra, once.tetrahedra)
+    assert depth_mesh_of(np.array(once.tetrahedra)) is again  # a plant's result is the model's
