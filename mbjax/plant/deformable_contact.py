@@ -24,10 +24,11 @@ FACES_OF_CUT = 2.0  # polygons for each element that is reached; flush blocks of
 
 
 class DeformablePairs(NamedTuple):
-    """What deformable bodies may touch: collision geometries, and each other."""
+    """What deformable bodies may touch: collision geometries, and each other; and geometries that have no field."""
 
     with_geometries: list[NodePair]
     between_bodies: list[BodyPair]
+    passing: list[NodePair]  # through geometries that they would touch, had these a pressure field
 
 
 class SoftContacts(NamedTuple):
@@ -42,18 +43,14 @@ def pairs_with_deformables(plant: PlantQueries) -> DeformablePairs:
 
     These are all geometries with a pressure field, but for those of a body to which the deformable one is fixed.
     """
-    found = DeformablePairs([], [])
+    found = DeformablePairs([], [], [])
     if not isinstance(plant, PlantDeformables) or plant.contact_settings.contact_model == "none":
         return found
     for i, A in enumerate(plant.deformables):
         fixed_to = {id(x.body) for x in plant.fixed_nodes if x.deformable is A}
         for place, B in enumerate(plant.collisions):
-            if (
-                why_no_field(B) is None
-                and id(B.body) not in fixed_to
-                and not are_excluded(plant, A, (B.body, B.geometry))
-            ):
-                found.with_geometries.append((A, place))
+            if id(B.body) not in fixed_to and not are_excluded(plant, A, (B.body, B.geometry)):
+                (found.with_geometries if why_no_field(B) is None else found.passing).append((A, place))
         found.between_bodies.extend((A, B) for B in plant.deformables[i + 1 :] if not are_excluded(plant, A, (B,)))
     return found
 
@@ -130,18 +127,38 @@ def reached_by_planes(body: DeclaredDeformable) -> Reached:
     return Reached(elements, min(math.ceil(NODES_OF_CUT * nodes), len(body.nodes)))
 
 
-def entries_of_deformables(plant: PlantQueries) -> list[ReportEntry]:
-    """Report entries on shapes that deformable bodies pass through."""
+def entries_of_deformables(plant: PlantQueries, passing: Sequence[NodePair]) -> list[ReportEntry]:
+    """Report entries on shapes that deformable bodies pass through, and on contact properties without effect."""
     entries = []
     if not isinstance(plant, PlantDeformables):
         return entries
     for A in plant.deformables:
-        fixed_to = {id(x.body) for x in plant.fixed_nodes if x.deformable is A}
-        lacking = [B for B in plant.collisions if why_no_field(B) is not None and id(B.body) not in fixed_to]
+        lacking = [plant.collisions[place] for other, place in passing if other is A]
         if lacking:
             names = ", ".join(f"'{B.name}' ({why_no_field(B)})" for B in lacking)
             message = (
                 f"passes through shapes without a pressure field: {names}. Give them compliant hydroelastic properties"
             )
             entries.append(ReportEntry(IGNORED, f"contact of deformable body '{A.name}'", message))
+        entries += [
+            ReportEntry(IGNORED, f"contact properties of deformable body '{A.name}'", message)
+            for message in properties_without_effect(A)
+        ]
     return entries
+
+
+def properties_without_effect(body: DeclaredDeformable) -> list[str]:
+    """What a deformable body's contact properties say beyond dynamic friction and dissipation, which alone are used."""
+    given, found = body.properties, []
+    names = ["point_stiffness"] * (given.point_stiffness is not None) + ["hydroelastic properties"] * (
+        given.hydroelastic is not None
+    )
+    if names:
+        found.append(
+            f"{' and '.join(names)} have no effect: how stiff contact is follows from the pressure field of what the "
+            "body touches, and from its material"
+        )
+    static, dynamic = given.friction
+    if static != dynamic:
+        found.append(f"a static friction of {static:g} has no effect: steps take the dynamic one, {dynamic:g}")
+    return found

@@ -101,7 +101,7 @@ def finalize_contact(
         *entries_of_left_out(left_out if has_contact else ()),
         *entries_of_kept(plant, candidates, kept),
         *entries_of_open_meshes(touching, layout.geometries),
-        *entries_of_deformables(plant),
+        *entries_of_deformables(plant, of_nodes.passing),
     )
     soft = SoftContacts(
         node_contacts(plant, layout, of_nodes.with_geometries), contacts_between_bodies(layout, of_nodes.between_bodies)

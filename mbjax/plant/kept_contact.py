@@ -35,6 +35,7 @@ def keep_named_pairs(
     possible, kept = set(candidates), set()
     numbered = {(place, first + A.index): (A, place) for A, place in of_nodes.with_geometries}
     between = {(first + A.index, first + B.index): (A, B) for A, B in of_nodes.between_bodies}
+    passing = {(place, first + A.index): (A, place) for A, place in of_nodes.passing}
     possible_of_nodes, kept_of_nodes = numbered.keys() | between.keys(), set()
     bodies = [*(body.name for body in plant.bodies), *(A.name for A in deformables)]
     meant = select_pairs(CALL, plant.contact_kept, names, bodies)
@@ -44,10 +45,11 @@ def keep_named_pairs(
         if not with_nodes:
             require_contact(f"{CALL}: '{A}' and '{B}'", plant, touching)
         kept |= touching
-        kept_of_nodes |= with_nodes
+        kept_of_nodes |= with_nodes | (ordered & passing.keys())
     of_kept = DeformablePairs(
         [pair for key, pair in numbered.items() if key in kept_of_nodes],
         [pair for key, pair in between.items() if key in kept_of_nodes],
+        [pair for key, pair in passing.items() if key in kept_of_nodes],
     )
     return [pair for pair in candidates if pair in kept], of_kept
 

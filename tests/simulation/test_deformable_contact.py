@@ -365,12 +365,25 @@ def test_who_may_touch() -> None:
     assert names == ["world::ground", "ball::ball"]
     assert "passes through" in str(model.report())
     assert "ball::hard" in str(model.report())
-    assert pairs(lambda plant: plant.exclude_collisions_between("block", "ball"))[1] == ["world::ground"]
-    assert pairs(lambda plant: plant.keep_contact_only([("block", "ground")]))[1] == ["world::ground"]
+    for apart in (
+        lambda plant: plant.exclude_collisions_between("block", "ball"),
+        lambda plant: plant.keep_contact_only([("block", "ground")]),
+    ):
+        model_apart, names_apart = pairs(apart)
+        assert names_apart == ["world::ground"]
+        assert "passes through" not in str(model_apart.report())
+    kept, _ = pairs(lambda plant: plant.keep_contact_only([("block", "DefaultModelInstance::ball")]))
+    assert "passes through shapes without a pressure field: 'ball::hard'" in str(kept.report())
     big = mbjax.Box((0.05, 0.05, 0.05))
     fixed = pairs(lambda plant: plant.add_fixed_constraint("block", "ball", shape=big))[1]
     assert fixed == ["world::ground"]
-    assert pairs(lambda plant: None, "none")[1] == []
+    off, none = pairs(lambda plant: None, "none")
+    assert none == []
+    assert "passes through" not in str(off.report())
+    pad = mbjax.ProximityProperties(0.9, 0.2, point_stiffness=1e4).add_compliant_hydroelastic_properties(0.1, 1e5)
+    unused, _ = pairs(lambda plant: plant.add_deformable_body("pad", BLOCK, foam("linear"), properties=pad))
+    assert "'pad': point_stiffness and hydroelastic properties have no effect" in str(unused.report())
+    assert "a static friction of 0.9 has no effect: steps take the dynamic one, 0.2" in str(unused.report())
     with pytest.raises(mbjax.ModelError, match="friction"):
         mbjax.MultibodyPlant(DT).add_deformable_body("x", BLOCK, properties=-1.0)
     if not WHOLE_RUN:
