@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -127,7 +128,7 @@ class PlantDeformables(PlantQueries):
         material = DeformableMaterial() if material is None else material
         if not isinstance(material, DeformableMaterial):
             raise ModelError(f"{call}: the material must be a mbjax.DeformableMaterial, got {shown(material)}.")
-        if elements not in ELEMENT_KINDS:
+        if not isinstance(elements, str) or elements not in ELEMENT_KINDS:
             raise ModelError(
                 f"{call}: elements must be one of {', '.join(map(repr, ELEMENT_KINDS))}, got {shown(elements)}."
             )
@@ -175,7 +176,8 @@ class PlantDeformables(PlantQueries):
         declared = self.deformable_body(body, call)
         point = known_numbers(call, "p_WQ", p_WQ, FINITE, (3,))
         normal = known_numbers(call, "n_W", n_W, DIRECTION, (3,))
-        within = (declared.nodes - point) @ (normal / np.linalg.norm(normal)) < 0.0
+        along = normal / np.abs(normal).max()  # whose squares neither underflow nor overflow
+        within = (declared.nodes - point) @ (along / np.linalg.norm(along)) < 0.0
         if not within.any():
             raise ModelError(
                 f"{call}: no node of '{declared.name}' is behind the wall, and so the wall would hold nothing. The "
@@ -230,18 +232,36 @@ class PlantDeformables(PlantQueries):
         """Adds a force per volume, in N/m³, at points p_WQ (3,) of the world; it acts on all deformable bodies.
 
         It is per volume of the mesh at rest or, with `per="current_volume"`, of the mesh as it is. Gravity acts anyway.
-        Numbers of an `equinox.Module` are differentiated, those that a plain function closes over are not.
+        Numbers of an `equinox.Module` are differentiated, those that a plain function closes over are not. Raises
+        `ModelError` unless the function returns one array (3,).
         """
         self._require_building("add_force_density")
         if not callable(function):
             raise ModelError(f"add_force_density: expected a function of p_WQ, got {shown(function)}.")
-        if per not in VOLUMES:
-            raise ModelError(f"add_force_density: per must be one of {', '.join(map(repr, VOLUMES))}, got {per!r}.")
+        if not isinstance(per, str) or per not in VOLUMES:
+            raise ModelError(
+                f"add_force_density: per must be one of {', '.join(map(repr, VOLUMES))}, got {shown(per)}."
+            )
+        require_force_of_point(function)
         is_module = isinstance(function, eqx.Module)
         self.force_densities.append(ForceDensity(function if is_module else PlainFunction(function), per))
 
     @abc.abstractmethod
     def _require_building(self, call: str) -> None: ...
+
+
+def require_force_of_point(function: Callable) -> None:
+    """Raises `ModelError` unless a function of a point p_WQ (3,) returns one array (3,)."""
+    found = jax.eval_shape(function, jax.ShapeDtypeStruct((3,), jnp.zeros(()).dtype))
+    shape = getattr(found, "shape", None)
+    if shape == (3,):
+        return
+    came = f"a {type(found).__name__}" if shape is None else f"an array of shape {shape}"
+    name = getattr(function, "__qualname__", type(function).__name__)
+    raise ModelError(
+        f"add_force_density: the function {name} of p_WQ (3,) returns {came}, where one array of shape (3,) is needed: "
+        "the force per volume along x, y and z, in N/m³, such as jnp.array([0.0, 0.0, -1000.0])."
+    )
 
 
 def describe(element: Any) -> str:

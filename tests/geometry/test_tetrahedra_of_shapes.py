@@ -107,8 +107,9 @@ def test_a_mesh_is_read_from_its_file_and_scaled(tmp_path: pathlib.Path) -> None
 @pytest.mark.parametrize(
     ("shape", "hint", "words"),
     [
-        (Sphere(0.1), None, "resolution_hint is None; give the length of an edge in m"),
-        (Box((1, 1, 1)), -0.1, "resolution_hint is -0.1"),
+        (Sphere(0.1), None, "resolution_hint must be one number in m, got None. Give the length of an edge"),
+        (Box((1, 1, 1)), "0.1", "resolution_hint must be one number in m, got '0.1'"),
+        (Box((1, 1, 1)), -0.1, "resolution_hint must be a finite number > 0 in m, got -0.1"),
         (Box((1, 1, 1)), 1e-3, r"resolution_hint=0.001 has 6e\+09 tetrahedra or more, and 1000000 are allowed"),
         (Box((1, 1, 1)), 1e-320, "resolution_hint=9.99989e-321 has"),
         (Sphere(1.0), 0.01, "tetrahedra or more"),

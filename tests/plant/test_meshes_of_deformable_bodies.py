@@ -27,13 +27,13 @@ def test_a_mesh_comes_from_arrays_a_record_a_file_or_a_shape(tmp_path: pathlib.P
         ((POINTS, TETRAHEDRA[:, [1, 0, 2, 3]]), None, r"body\('pad'\): the mesh has only tetrahedra inside"),
         ((POINTS, [[0, 1, 2]]), None, "the mesh has triangles, thus a surface"),
         ("nowhere.vtk", None, "nowhere.vtk: the mesh cannot be read: No such file"),
-        (Sphere(0.1), None, "resolution_hint is None; give the length of an edge in m"),
+        (Sphere(0.1), None, r"add_deformable_body\('pad'\): the Sphere: resolution_hint must be one number in m"),
         (7, None, "the mesh is of type int; give a TetrahedralMesh, a pair"),
         ((POINTS, TETRAHEDRA), 0.1, "resolution_hint is 0.1, but only a shape is cut into tetrahedra"),
     ],
 )  # fmt: skip
 def test_what_is_no_mesh_is_refused(mesh: object, hint: float | None, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ModelError, match=words):
         MultibodyPlant(time_step=0.01).add_deformable_body("pad", mesh, resolution_hint=hint)
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from mbjax.errors import ModelError
+from mbjax.number_rules import POSITIVE, known_numbers
 
 from ..hydroelastic.mesh_pattern import oriented
 from ..hydroelastic.sphere_mesh import refinement_level
-from ..hydroelastic.topology import positive_length
 from ..shapes import Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere
 from .ball import unit_ball, unit_disk
 from .mesh_files import read_tetrahedra
@@ -28,7 +28,7 @@ OF_CELL = np.array([[0, 4, 6, 7], [0, 4, 5, 7], [0, 2, 6, 7], [0, 2, 3, 7], [0, 
 def as_tetrahedral_mesh(mesh: Any, resolution_hint: float | None = None, *, call: str) -> TetrahedralMesh:
     """A mesh given as such, as (points, tetrahedra), as the path of a file, or as a shape with a resolution hint."""
     if isinstance(mesh, Shape):
-        return tetrahedra_of(mesh, resolution_hint)
+        return mesh_of_shape(mesh, resolution_hint, call)
     if resolution_hint is not None:
         raise ModelError(
             f"{call}: resolution_hint is {resolution_hint!r}, but only a shape is cut into tetrahedra; leave it out."
@@ -55,7 +55,12 @@ def tetrahedra_of(shape: Shape, resolution_hint: float | None = None) -> Tetrahe
     disk at the sphere's equator in layers, and a capsule has the halves of a sphere on its ends. A `Mesh` is read from
     its file and scaled, and needs no hint.
     """
-    label = f"tetrahedra_of: the {type(shape).__name__}"
+    return mesh_of_shape(shape, resolution_hint, "tetrahedra_of")
+
+
+def mesh_of_shape(shape: Shape, resolution_hint: Any, call: str) -> TetrahedralMesh:
+    """The mesh of a shape, as `tetrahedra_of` says; messages of errors begin with `call`."""
+    label = f"{call}: the {type(shape).__name__}"
     if isinstance(shape, Mesh):
         if shape.path is None:
             raise ModelError(f"{label} '{shape.filename}' has no file on disk; give Mesh(filename, path).")
@@ -65,7 +70,9 @@ def tetrahedra_of(shape: Shape, resolution_hint: float | None = None) -> Tetrahe
             f"{label} has no mesh of tetrahedra; give a Box, Sphere, Ellipsoid, Cylinder or Capsule, or a mesh that "
             "fTetWild (pytetwild), TetGen or Gmsh makes of a surface."
         )
-    hint = positive_length(label, "resolution_hint", resolution_hint, "the length of an edge")
+    hint = float(
+        known_numbers(label, "resolution_hint", resolution_hint, POSITIVE, unit="m", hint="Give the length of an edge.")
+    )
     refuse_too_many(shape, hint, label)
     match shape:
         case Box():
