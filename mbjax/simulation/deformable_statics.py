@@ -23,9 +23,13 @@ from mbjax.finite_elements import (
 )
 from mbjax.kinematics import calc_position_kinematics
 from mbjax.model import DeformableBodies, MultibodyModel, as_array
+from mbjax.number_rules import is_known
+from mbjax.spatial import safe_divide
 
 from .deformable_step import calc_anchors_of_nodes, calc_motion_problem
 from .state import NodeState, State, as_state, default_state
+
+ON_A_LINE = 8.0  # in units of eps: det I / (trace I)³, at most 1/27, of masses whose width is rounding
 
 
 class DeformableEquilibrium(NamedTuple):
@@ -49,8 +53,8 @@ def deformable_equilibrium(
     """Positions of all nodes at which elastic forces balance gravity, forces per volume and `node_forces` (n, 3) in N.
 
     Rigid bodies stay at the `state`'s q: nodes that are fixed to them are at their anchors, and those behind walls
-    where the state has them. Each body must be held somewhere. The search starts from the state's nodes; the result is
-    differentiated by every number at the solution, to any order.
+    where the state has them. Each body must be held somewhere, but for disabled ones, which stay as they are. The
+    search starts from the state's nodes; the result is differentiated by every number at the solution, to any order.
 
     Forces per volume are those where nodes start. Where they are others at the result, as of a density that depends on
     the place, `converged` is false: call again from the result, until it is true. Derivatives hold such forces.
@@ -63,8 +67,9 @@ def deformable_equilibrium(
         if node_forces.shape != (count, 3):
             raise ModelError(f"deformable_equilibrium: node_forces has shape {node_forces.shape}, not {(count, 3)}.")
     held = nodes_held_at_rest(deformables)
+    is_off = np.asarray(deformables.enabled) == 0.0 if is_known(deformables.enabled) else np.zeros(held.shape, bool)
     for body in deformables.layout.bodies:
-        if held[deformables.mesh.nodes(body.index)].sum() < 3:
+        if not is_off[body.index] and held[deformables.mesh.nodes(body.index)].sum() < 3:
             raise ModelError(
                 f"deformable_equilibrium: body '{body.name}' is held at fewer than three nodes and could move away. "
                 "Hold it by plant.set_wall_boundary_condition or plant.add_fixed_constraint."
@@ -86,24 +91,28 @@ def _deformable_equilibrium(
     deformables, nodes = model.deformables, state.nodes
     assert deformables is not None
     assert nodes is not None
-    position = nodes.position
+    position, is_on = nodes.position, deformables.enabled != 0.0
     if deformables.layout.fixed:
         places = np.concatenate([x.nodes for x in deformables.layout.fixed])
         anchors = calc_anchors_of_nodes(model, calc_position_kinematics(model, state.q))
         position = position.at[places].set(anchors)
+    moves, of_element = is_on[deformables.mesh.body_of_node][:, None], is_on[deformables.mesh.body_of_element]
+    position = jnp.where(moves, position, deformables.rest_positions())
     rest = NodeState(position, jnp.zeros_like(position))
     moving = calc_motion_problem(model, deformables, rest, node_forces)
-    # A step of 2 s from rest without mass or damping: x = x0 + v, and the residual is that of the forces at x.
+    # A step of 2 s from rest without mass or damping: x = x0 + v, and the residual is that of the forces at x. Disabled
+    # bodies keep their mass instead, as they may be free, and feel no forces where they have no strain.
     none = jnp.zeros_like(moving.numbers.mass)
-    numbers = ElementNumbers(moving.numbers.lame, none, none, none)
-    two = jnp.full((), 2.0, model.dtype)
-    problem = MotionProblem(position, rest.velocity, two, moving.points, moving.rotations, numbers, moving.forces)
+    numbers = ElementNumbers(moving.numbers.lame, jnp.where(of_element, none, moving.numbers.mass), none, none)
+    two, forces = jnp.full((), 2.0, model.dtype), jnp.where(moves, moving.forces, 0.0)
+    problem = MotionProblem(position, rest.velocity, two, moving.points, moving.rotations, numbers, forces)
     found = calc_node_velocities(deformables.mesh.at_rest(nodes_held_at_rest(deformables)), problem)
-    after = NodeState(position + found.v, jnp.zeros_like(position))
+    after = NodeState(jnp.where(moves, position + found.v, nodes.position), jnp.zeros_like(position))
     converged = found.converged
     if deformables.force_densities:
         there = calc_motion_problem(model, deformables, after, node_forces).forces
         converged &= are_alike(deformables, moving.forces, there)
+    converged |= ~is_on
     return DeformableEquilibrium(State(state.q, state.v, state.time, after), converged)
 
 
@@ -162,7 +171,8 @@ class DeformableMomentum(NamedTuple):
 def deformable_momentum(model: MultibodyModel, state: State) -> DeformableMomentum:
     """Momenta of each deformable body, with masses as in the mass matrix of a step: at centroids of linear elements.
 
-    `angular_velocity` is Drake's effective angular velocity.
+    `angular_velocity` is Drake's effective angular velocity; about a line on which all masses lie, as those of a single
+    linear element do, it is zero.
     """
     require_deformables(model, "deformable_momentum")
     return call_compiled(_deformable_momentum, model, as_state(model, state))
@@ -186,6 +196,8 @@ def _deformable_momentum(model: MultibodyModel, state: State) -> DeformableMomen
     momentum = sum_by_body(deformables, m[:, None] * turning)
     squares = calc_mass_averages(mesh, tuple(map(squares_about_axes, r)))
     inertia = sum_by_body(deformables, m[:, None, None] * squares)
+    is_point = np.bincount(np.concatenate(bodies)) == 1
+    inertia = jnp.where(is_point[:, None, None], 0.0, inertia)  # not what rounding leaves of it
     return DeformableMomentum(mass, center, velocity, momentum, solve_inertia(inertia, momentum))
 
 
@@ -195,11 +207,19 @@ def squares_about_axes(r: Float[Array, "q 3"]) -> Float[Array, "q 3 3"]:
 
 
 def solve_inertia(inertia: Float[Array, "bodies 3 3"], momentum: Float[Array, "bodies 3"]) -> Float[Array, "bodies 3"]:
-    """I⁻¹ L by cofactors."""
-    a, b, c = inertia[:, 0], inertia[:, 1], inertia[:, 2]
+    """I⁻¹ L by cofactors, and without rotation about a line on which all masses lie.
+
+    About such a line there is neither inertia nor momentum, and about others there is half of the inertia's trace.
+    """
+    trace = jnp.trace(inertia, axis1=1, axis2=2)[:, None]
+    a, b, c = jnp.moveaxis(safe_divide(inertia, trace[:, None]), 1, 0)
     cofactors = jnp.stack([jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)], axis=-2)
     determinant = jnp.sum(a * cofactors[:, 0], axis=-1, keepdims=True)
-    return jnp.sum(cofactors * momentum[:, None, :], axis=-1) / determinant
+    is_line = determinant <= ON_A_LINE * jnp.finfo(inertia.dtype).eps
+    determinant = jnp.where(is_line, 1.0, determinant)
+    across = safe_divide(2.0 * momentum, trace)
+    solved = safe_divide(jnp.sum(cofactors * momentum[:, None, :], axis=-1), determinant * trace)
+    return jnp.where(is_line, across, solved)
 
 
 def sum_by_body(deformables: DeformableBodies, values: Float[Array, "m ..."]) -> Float[Array, "bodies ..."]:

@@ -342,10 +342,14 @@ def calc_forces_on_bodies(
 
 
 def advance_nodes(model: MultibodyModel, nodes: NodeState, v: Float[Array, "n 3"]) -> NodeState:
-    """The nodes after a step with the velocities v at its end: the midpoint rule. Disabled bodies stay as they are."""
+    """The nodes after a step with the velocities v at its end: the midpoint rule.
+
+    Disabled bodies and held nodes stay where they are, whatever velocities the state gives them.
+    """
     deformables = model.deformables
     assert deformables is not None
-    moves = deformables.enabled[deformables.mesh.body_of_node] != 0.0
+    mesh = deformables.mesh
+    moves = (deformables.enabled[mesh.body_of_node] != 0.0) & ~mesh.is_held
     moves = moves[:, None]
     v = jnp.where(moves, v, 0.0)
     v0 = jnp.where(moves, nodes.velocity, 0.0)

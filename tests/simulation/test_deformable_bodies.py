@@ -85,7 +85,9 @@ def test_a_step_solves_the_equation_that_numpy_sums(law: str) -> None:
     plant.add_force_density(Wind(jnp.array(2000.0)), per="current_volume")
     model = plant.finalize()
     before = moving_state(model)
-    after, _ = mbjax.step(model, before)
+    of_held = jnp.where(model.deformables.mesh.is_held[:, None], 1.0, before.nodes.velocity)  # which is left aside
+    given = mbjax.State(before.q, before.v, before.time, mbjax.NodeState(before.nodes.position, of_held))
+    after, _ = mbjax.step(model, given)
     residual = residual_in_numpy(plant, before, after, 2000.0)
     weight = 9.81 * FOAM["mass_density"] * 0.02**3
     assert np.abs(residual).max() < 1e-9 * weight
@@ -314,6 +316,8 @@ BAD = {
     "name": (lambda: misuse().add_fixed_constraint("kube", "link", shape=mbjax.Sphere(1.0)), "Did you mean 'cube'"),
     "force": (lambda: misuse().add_force_density(3.0), "expected a function of p_WQ"),
     "volume": (lambda: misuse().add_force_density(lambda p: p, per="mass"), "per must be one of"),
+    "one number": (lambda: misuse().add_force_density(lambda p: p[:1]), r"<lambda> .* an array of shape \(1,\), where"),
+    "no array": (lambda: misuse().add_force_density(lambda p: [p, p, p]), "<lambda> of p_WQ .* returns a list, where"),
 }
 
 
@@ -444,15 +448,24 @@ def test_momenta_and_energies_of_motions_that_are_known() -> None:
     plant = mbjax.MultibodyPlant(DT)
     points, tetrahedra = box_mesh((1, 2, 1), (0.1, 0.2, 0.1))
     plant.add_deformable_body("block", (points, tetrahedra), foam("corotated"), pose=at_height(0.5))
+    few = (
+        np.concatenate([0.1 * np.eye(3), np.zeros((1, 3)), [[0.08, 0.08, 0.08]]]),
+        np.array([[0, 1, 3, 2], [0, 1, 2, 4]]),
+    )
+    for name, count in (("point", 1), ("line", 2)):  # whose masses are
+        plant.add_deformable_body(name, (few[0][: 3 + count], few[1][:count]))
+        plant.set_wall_boundary_condition(name, [0.04, 0.04, 0.0], [-1.0, -1.0, 0.0])
     model = plant.finalize()
     state = mbjax.default_state(model)
     rest = mbjax.deformable_momentum(model, state)
     w, u = jnp.array([0.3, -0.2, 0.7]), jnp.array([1.0, 2.0, 3.0])
-    turning = u + jnp.cross(w, state.nodes.position - rest.center_of_mass)
+    turning = u + jnp.cross(w, state.nodes.position - rest.center_of_mass[0])
     nodes = mbjax.NodeState(state.nodes.position, turning)
     moved = mbjax.deformable_momentum(model, dataclasses.replace(state, nodes=nodes))
     np.testing.assert_allclose(moved.velocity[0], u, atol=1e-12)
     np.testing.assert_allclose(moved.angular_velocity[0], w, atol=1e-12)
+    along = np.ones(3) / np.sqrt(3.0)
+    np.testing.assert_allclose(moved.angular_velocity[1:], [np.zeros(3), w - along * (along @ w)], atol=1e-12)
     centroids = points[tetrahedra].mean(axis=1) + np.array([0.0, 0.0, 0.5])
     r = centroids - np.asarray(rest.center_of_mass[0])
     each = FOAM["mass_density"] * 0.1 * 0.2 * 0.1 / len(tetrahedra)
@@ -461,9 +474,9 @@ def test_momenta_and_energies_of_motions_that_are_known() -> None:
     stretched = state.nodes.position * jnp.array([1.2, 1.0, 1.0])
     energies = mbjax.deformable_energies(model, dataclasses.replace(state, nodes=mbjax.NodeState(stretched, turning)))
     lame = lame_constants(FOAM["youngs_modulus"], FOAM["poissons_ratio"])
-    np.testing.assert_allclose(energies.elastic, 0.1 * 0.2 * 0.1 * (lame.mu + 0.5 * lame.lam) * 0.2**2, rtol=1e-12)
+    np.testing.assert_allclose(energies.elastic[0], 0.1 * 0.2 * 0.1 * (lame.mu + 0.5 * lame.lam) * 0.2**2, rtol=1e-12)
     kinetic = 0.5 * each * np.sum((np.asarray(u) + np.cross(w, r)) ** 2)
-    np.testing.assert_allclose(energies.kinetic, kinetic, rtol=1e-12)
+    np.testing.assert_allclose(energies.kinetic[0], kinetic, rtol=1e-12)
 
 
 def test_setters_keep_nodes_and_what_knows_rigid_bodies_alone_refuses() -> None:
@@ -476,6 +489,17 @@ def test_setters_keep_nodes_and_what_knows_rigid_bodies_alone_refuses() -> None:
         np.testing.assert_array_equal(changed.nodes.position, state.nodes.position)
     with pytest.raises(mbjax.ModelError, match="Problem: the model has deformable bodies"):
         to.Problem(model, state, 3, terminal=lambda model, state: state.q[0])
+    with pytest.raises(mbjax.ModelError, match="linearize: the model has deformable bodies"):
+        to.linearize(model, state, jnp.zeros(0))
+    names = model.position_names(), model.velocity_names()
+    for made in (
+        mbjax.random_state(model, jax.random.key(0)),
+        mbjax.random_state_within_limits(model, jax.random.key(0)),
+        mbjax.state_from_drake(model, state.q, state.v, *names),
+        mbjax.state_from_mujoco(model, state.q, state.v),
+        mbjax.state_from_pinocchio(model, state.q, state.v, ["swing"]),
+    ):
+        np.testing.assert_array_equal(made.nodes.position, model.deformables.rest_positions())
     unknown = si.Parameters(model, {"youngs_modulus:bar": si.positive()})
     doubled = unknown.model(unknown.initial + jnp.log(2.0))
     np.testing.assert_allclose(doubled.deformables.youngs_modulus, 2.0 * FOAM["youngs_modulus"])

@@ -137,20 +137,28 @@ def test_hessian_vector_products_also_at_rest(law: str) -> None:
 def test_a_rest_state_and_its_derivatives() -> None:
     """Elastic forces balance weight: the sag's derivative by E is that of differences; whole run: a step moves nothing.
 
-    Trimmed: sags are Timoshenko's in test_bending_of_bars.py.
+    A body that is off stays as it is. Trimmed: sags are Timoshenko's in test_bending_of_bars.py.
     """
     plant = held_bar(foam("stable_neo_hookean"), (3, 1, 1))
     model = plant.finalize()
 
-    def sag(E: jax.Array) -> tuple[jax.Array, Any]:
-        changed = eqx.tree_at(lambda m: m.deformables.youngs_modulus, model, E)
-        found = mbjax.deformable_equilibrium(changed)
+    start = moving_state(model)
+
+    def sag(E: jax.Array, enabled: Any = 1.0) -> tuple[jax.Array, Any]:
+        changed = mbjax.set_deformable_enabled(model, "bar", enabled)
+        changed = eqx.tree_at(lambda m: m.deformables.youngs_modulus, changed, E)
+        found = mbjax.deformable_equilibrium(changed, start)
         return jnp.min(found.state.nodes.position[:, 2]), found
 
     at = model.deformables.youngs_modulus
     value_and_slope = jax.jit(jax.value_and_grad(sag, has_aux=True))
-    ((value, found), slope), h = value_and_slope(at), 1.0
-    differences = (value_and_slope(at + h)[0][0] - value_and_slope(at - h)[0][0]) / (2 * h)
+    on, h = jnp.array(1.0), 1.0
+    (value, found), slope = value_and_slope(at, on)
+    differences = (value_and_slope(at + h, on)[0][0] - value_and_slope(at - h, on)[0][0]) / (2 * h)
+    (_, off), of_off = value_and_slope(at, 1.0 - on)
+    np.testing.assert_array_equal(off.state.nodes.position, start.nodes.position)
+    assert bool(off.converged.all())
+    assert of_off[0] == 0.0
     np.testing.assert_allclose(slope[0], differences, rtol=1e-6)
     assert value < -1e-3
     assert bool(found.converged.all())
