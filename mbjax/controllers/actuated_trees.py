@@ -15,7 +15,7 @@ from mbjax.constraints import bound_constraints
 from mbjax.errors import ModelError
 from mbjax.execution import require_one_model
 from mbjax.model import MultibodyModel, as_array, as_coordinates, locked_velocities, missing_actuators
-from mbjax.number_rules import is_known
+from mbjax.number_rules import NOT_NEGATIVE, POSITIVE, is_known, shown
 from mbjax.simulation import State, actuation_matrix_pseudoinverse
 from mbjax.simulation.state import as_state
 
@@ -79,12 +79,49 @@ def reference(what: str, model: MultibodyModel, value: Any) -> Float[Array, " nv
     """A reference with a number for each velocity; zeros if None."""
     if value is None:
         return jnp.zeros(model.num_velocities, model.dtype)
-    return as_coordinates(what, value, model.num_velocities, model.dtype)
+    return finite_coordinates(what, value, model.num_velocities, model.dtype)
 
 
-def gain_matrix(what: str, gain: Any, size: int, dtype: Any) -> Float[Array, "n n"]:
-    """A gain as a matrix: of one number, of one for each coordinate, or of a matrix that couples them."""
+def finite_coordinates(what: str, value: Any, size: int, dtype: Any) -> Float[Array, " n"]:
+    """Coordinates of a reference; raises `ModelError` where known ones are not finite."""
+    array = as_coordinates(what, value, size, dtype)
+    if is_known(array) and not np.all(np.isfinite(np.asarray(array))):
+        raise ModelError(f"{what} must be finite, got {shown(value)}.")
+    return array
+
+
+def gain_matrix(what: str, gain: Any, size: int, dtype: Any, is_positive: bool = False) -> Float[Array, "n n"]:
+    """A gain as a matrix: of one number, of one for each coordinate, or of a matrix that couples them.
+
+    Raises `ModelError` where a known one is not finite or pushes away: numbers must be at least 0, and a matrix
+    positive semidefinite, xᵀ G x >= 0; above 0 with `is_positive`.
+    """
     array = as_array(what, gain, size, dtype)
     if array.shape not in ((), (size,), (size, size)):
         raise ModelError(f"{what} has shape {array.shape}; give a number, ({size},) or ({size}, {size}).")
+    if is_known(array):
+        require_gain(what, np.asarray(array), gain, is_positive)
     return array if array.ndim == 2 else jnp.diag(jnp.broadcast_to(array, (size,)))
+
+
+def cost_matrix(what: str, cost: Any, size: int, dtype: Any, is_positive: bool = False) -> Float[Array, "n n"]:
+    """A matrix of a quadratic cost, given as a gain is: of one that is not symmetric, the part that costs."""
+    array = gain_matrix(what, cost, size, dtype, is_positive)
+    return 0.5 * (array + array.T)
+
+
+def require_gain(what: str, array: np.ndarray, gain: Any, is_positive: bool) -> None:
+    """Raises `ModelError` unless a gain is finite and positive semidefinite, or definite."""
+    rule = POSITIVE if is_positive else NOT_NEGATIVE
+    if array.ndim < 2:
+        if not np.all(rule.holds(array)):
+            raise ModelError(f"{what} must be {rule.words}, got {shown(gain)}.")
+        return
+    if not np.all(np.isfinite(array)):
+        raise ModelError(f"{what} must be finite, got {shown(gain)}.")
+    numbers = array.astype(float)
+    least = np.linalg.eigvalsh(0.5 * (numbers + numbers.T)).min(initial=0.0 if not is_positive else np.inf)
+    rounding = len(array) * float(jnp.finfo(array.dtype).eps) * np.abs(numbers).max(initial=0.0)
+    if least < -rounding or (is_positive and least <= 0.0):
+        kind = "positive definite" if is_positive else "positive semidefinite"
+        raise ModelError(f"{what} must be {kind}; the least eigenvalue of its symmetric part is {least:.3g}.")

@@ -8,11 +8,12 @@ from jaxtyping import Array, Float
 from mbjax.dynamics import mass_matrix
 from mbjax.execution import call_compiled
 from mbjax.kinematics import difference_configuration, jacobian_spatial_velocity
-from mbjax.model import MultibodyModel, as_array, as_coordinates
+from mbjax.model import MultibodyModel, as_array
+from mbjax.model.poses import PoseLike, as_traced_pose
 from mbjax.simulation import State
 from mbjax.spatial import RigidTransform
 
-from .actuated_trees import checked, efforts_of, gain_matrix
+from .actuated_trees import checked, efforts_of, finite_coordinates, gain_matrix
 from .damping_design import damping_matrix
 from .driven_frames import require_driven_frame
 from .gravity_compensation import holding_force
@@ -34,7 +35,7 @@ def cartesian_impedance(
     model: MultibodyModel,
     state: State,
     frame: str | int,
-    X_WF_d: RigidTransform,
+    X_WF_d: PoseLike,
     V_WF_d: Any = 0.0,
     *,
     stiffness: Any,
@@ -57,21 +58,24 @@ def cartesian_impedance(
     """
     state = checked("cartesian_impedance", model, state)
     require_driven_frame("cartesian_impedance", model, frame)
-    K = gain_matrix("stiffness", stiffness, 6, model.dtype)
+    X_WF_d = as_traced_pose("cartesian_impedance: X_WF_d", X_WF_d, model.dtype)
+    K = gain_matrix("cartesian_impedance: stiffness", stiffness, 6, model.dtype)
     D, ratio = damping_or_ratio("cartesian_impedance", damping, damping_ratio, 6, model.dtype)
-    V_d = as_array("V_WF_d", V_WF_d, 6, model.dtype)
-    V_d = as_coordinates("V_WF_d", jnp.full(6, V_d) if V_d.ndim == 0 else V_d, 6, model.dtype)
-    kept = as_posture(model, posture, posture_stiffness, posture_damping)
+    V_d = as_array("cartesian_impedance: V_WF_d", V_WF_d, 6, model.dtype)
+    V_d = jnp.full(6, V_d) if V_d.ndim == 0 else V_d
+    V_d = finite_coordinates("cartesian_impedance: V_WF_d", V_d, 6, model.dtype)
+    kept = as_posture("cartesian_impedance", model, posture, posture_stiffness, posture_damping)
     return call_compiled(yielding_efforts, model, state, frame, X_WF_d, V_d, K, D, ratio, kept)
 
 
-def as_posture(model: MultibodyModel, q: Any, stiffness: Any, damping: Any) -> Posture | None:
+def as_posture(call: str, model: MultibodyModel, q: Any, stiffness: Any, damping: Any) -> Posture | None:
     """The posture with its gains as matrices; None if there is none."""
     if q is None:
         return None
     nv, dtype = model.num_velocities, model.dtype
-    K, D = gain_matrix("posture_stiffness", stiffness, nv, dtype), gain_matrix("posture_damping", damping, nv, dtype)
-    return Posture(as_coordinates("posture", q, model.num_positions, dtype), K, D)
+    K = gain_matrix(f"{call}: posture_stiffness", stiffness, nv, dtype)
+    D = gain_matrix(f"{call}: posture_damping", damping, nv, dtype)
+    return Posture(finite_coordinates(f"{call}: posture", q, model.num_positions, dtype), K, D)
 
 
 def posture_force(model: MultibodyModel, state: State, posture: Posture) -> Float[Array, " nv"]:

@@ -8,10 +8,10 @@ from mbjax.array_types import Positions
 from mbjax.dynamics import inverse_dynamics
 from mbjax.execution import call_compiled
 from mbjax.kinematics import difference_configuration
-from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
+from mbjax.model import MultibodyModel, zero_where_locked
 from mbjax.simulation import State
 
-from .actuated_trees import checked, efforts_of, gain_matrix, reference
+from .actuated_trees import checked, efforts_of, finite_coordinates, gain_matrix, reference
 
 
 def computed_torque(
@@ -33,10 +33,10 @@ def computed_torque(
     made up for. Locked joints get no effort. Raises `ModelError` where a joint of the arm has no actuator.
     """
     state = checked("computed_torque", model, state)
-    q_d = as_coordinates("q_d", q_d, model.num_positions, model.dtype)
-    v_d, vdot_d = reference("v_d", model, v_d), reference("vdot_d", model, vdot_d)
-    Kp = gain_matrix("stiffness", stiffness, model.num_velocities, model.dtype)
-    Kd = gain_matrix("damping", damping, model.num_velocities, model.dtype)
+    q_d = finite_coordinates("computed_torque: q_d", q_d, model.num_positions, model.dtype)
+    v_d, vdot_d = reference("computed_torque: v_d", model, v_d), reference("computed_torque: vdot_d", model, vdot_d)
+    Kp = gain_matrix("computed_torque: stiffness", stiffness, model.num_velocities, model.dtype)
+    Kd = gain_matrix("computed_torque: damping", damping, model.num_velocities, model.dtype)
     return call_compiled(following_efforts, model, state, q_d, v_d, vdot_d, Kp, Kd)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.array_types import Positions
@@ -9,10 +10,11 @@ from mbjax.dynamics import mass_matrix
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.kinematics import difference_configuration
-from mbjax.model import MultibodyModel, as_array, as_coordinates
+from mbjax.model import MultibodyModel
+from mbjax.number_rules import NOT_NEGATIVE, checked_numbers
 from mbjax.simulation import State
 
-from .actuated_trees import checked, efforts_of, gain_matrix, reference
+from .actuated_trees import checked, efforts_of, finite_coordinates, gain_matrix, reference
 from .damping_design import damping_matrix
 from .gravity_compensation import holding_force
 from .held_inertia import held_inertia
@@ -37,20 +39,21 @@ def joint_impedance(
     by default, with the inertia at q. Raises `ModelError` where a joint of the arm has no actuator.
     """
     state = checked("joint_impedance", model, state)
-    q_d = as_coordinates("q_d", q_d, model.num_positions, model.dtype)
-    K = gain_matrix("stiffness", stiffness, model.num_velocities, model.dtype)
+    q_d = finite_coordinates("joint_impedance: q_d", q_d, model.num_positions, model.dtype)
+    K = gain_matrix("joint_impedance: stiffness", stiffness, model.num_velocities, model.dtype)
     D, ratio = damping_or_ratio("joint_impedance", damping, damping_ratio, model.num_velocities, model.dtype)
-    return call_compiled(yielding_efforts, model, state, q_d, reference("v_d", model, v_d), K, D, ratio)
+    return call_compiled(
+        yielding_efforts, model, state, q_d, reference("joint_impedance: v_d", model, v_d), K, D, ratio
+    )
 
 
 def damping_or_ratio(call: str, damping: Any, ratio: Any, size: int, dtype: Any) -> tuple[Any, Array]:
     """The damping matrix, None if it follows from the ratio; and the ratio, 1 by default."""
     if damping is not None and ratio is not None:
         raise ModelError(f"{call}: give damping or damping_ratio, not both.")
-    ratio = as_array("damping_ratio", 1.0 if ratio is None else ratio, 1, dtype)
-    if ratio.shape != ():
-        raise ModelError(f"{call}: damping_ratio must be a number, got shape {ratio.shape}.")
-    return None if damping is None else gain_matrix("damping", damping, size, dtype), ratio
+    ratio = checked_numbers(call, "damping_ratio", 1.0 if ratio is None else ratio, NOT_NEGATIVE)
+    D = None if damping is None else gain_matrix(f"{call}: damping", damping, size, dtype)
+    return D, jnp.asarray(ratio, dtype)
 
 
 def yielding_efforts(

@@ -8,11 +8,11 @@ from mbjax.array_types import Positions
 from mbjax.errors import ModelError
 from mbjax.execution import require_one_model
 from mbjax.execution.arrays import take
-from mbjax.model import MultibodyModel, all_joint_positions, all_joint_velocities, as_coordinates, missing_actuators
+from mbjax.model import MultibodyModel, all_joint_positions, all_joint_velocities, missing_actuators
 from mbjax.simulation import Inputs
 from mbjax.simulation.ports import as_inputs
 
-from .actuated_trees import reference
+from .actuated_trees import finite_coordinates, reference
 
 
 def joint_pd(model: MultibodyModel, q_d: Positions, v_d: Any = None, efforts: Any = None) -> Inputs:
@@ -26,8 +26,8 @@ def joint_pd(model: MultibodyModel, q_d: Positions, v_d: Any = None, efforts: An
     require_one_model(model, "joint_pd")
     if not model.num_actuators:
         raise ModelError(f"joint_pd: there is nothing to drive.{missing_actuators(model)}")
-    q_d = as_coordinates("q_d", q_d, model.num_positions, model.dtype)
-    v_d = reference("v_d", model, v_d)
+    q_d = finite_coordinates("joint_pd: q_d", q_d, model.num_positions, model.dtype)
+    v_d = reference("joint_pd: v_d", model, v_d)
     joints = [model.layout.joints[actuator.joint] for actuator in model.layout.actuators]
     q_u = take(all_joint_positions(model, q_d), [joint.all_q_start for joint in joints], 0)
     v_u = take(all_joint_velocities(model, v_d), [joint.all_v_start for joint in joints], 0)

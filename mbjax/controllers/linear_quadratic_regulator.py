@@ -8,13 +8,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.model import MultibodyModel, as_coordinates
+from mbjax.model import MultibodyModel, as_coordinates, locked_velocities
 from mbjax.number_rules import is_known
 from mbjax.simulation import State, step
 from mbjax.simulation.state import as_state
 from mbjax.trajectory_optimization import difference_states, linearize
 
-from .actuated_trees import gain_matrix
+from .actuated_trees import cost_matrix
 from .discrete_models import require_discrete_model
 from .riccati import discrete_riccati, optimal_gain, require_solution
 
@@ -42,18 +42,47 @@ def lqr(model: MultibodyModel, state: State, effort: Any, Q: Any, R: Any) -> Reg
     It minimizes the sum of dxᵀ Q dx + duᵀ R du over all steps to come (Anderson and Moore 1990, "Optimal Control",
     chapter 2), with dx' = A dx + B du of `trajectory_optimization.linearize`. Q is a number, (2 nv,) or (2 nv, 2 nv),
     positions first, along tangents: a free body's are a rotation vector and a translation. R is a number, (nu,) or
-    (nu, nu). Raises `ModelError` where the state is not at rest under the effort, or nothing stabilizes it.
+    (nu, nu). Of matrices the symmetric part counts; Q is positive semidefinite and R positive definite. Locked joints
+    rest: they cost nothing, and K has zeros for them. Raises `ModelError` where the state is not at rest under the
+    effort, where nothing stabilizes it, and where Q does not see a motion that then goes on or grows.
     """
     require_discrete_model("lqr", model)
     state = as_state(model, state)
     effort = as_coordinates("effort", effort, model.num_actuators, model.dtype)
-    Q = gain_matrix("Q", Q, 2 * model.num_velocities, model.dtype)
-    R = gain_matrix("R", R, model.num_actuators, model.dtype)
+    Q = cost_matrix("lqr: Q", Q, 2 * model.num_velocities, model.dtype)
+    R = cost_matrix("lqr: R", R, model.num_actuators, model.dtype, is_positive=True)
     require_rest(model, state, effort)
     A, B = linearize(model, state, effort)
+    A, B, Q = free_motion(model, A, B, Q)
     P = discrete_riccati(A, B, Q, R)
     require_solution("lqr", P)
-    return Regulator(model, state, effort, optimal_gain(A, B, R, P), P)
+    K = optimal_gain(A, B, R, P)
+    require_stable(model, A, B, K)
+    return Regulator(model, state, effort, K, P)
+
+
+def free_motion(model: MultibodyModel, A: Array, B: Array, Q: Array) -> tuple[Array, Array, Array]:
+    """A, B and Q with zeros for locked joints, whose positions would else cost for ever what no effort can change."""
+    locked = jnp.tile(locked_velocities(model), 2)
+    either = locked[:, None] | locked
+    return jnp.where(either, 0.0, A), jnp.where(locked[:, None], 0.0, B), jnp.where(either, 0.0, Q)
+
+
+def require_stable(model: MultibodyModel, A: Array, B: Array, K: Array) -> None:
+    """Raises `ModelError` where a mode under the feedback does not decay, if the numbers are known."""
+    if not is_known(A, B, K):
+        return
+    modes, vectors = np.linalg.eig(np.asarray(A - B @ K))
+    worst = int(np.argmax(np.abs(modes)))
+    if np.abs(modes[worst]) < 1.0 - 100.0 * float(jnp.finfo(model.dtype).eps):
+        return
+    place = int(np.argmax(np.abs(vectors[:, worst])))
+    kind, names = ("position", "velocity")[place // model.num_velocities], model.velocity_names()
+    raise ModelError(
+        f"lqr: Q does not see a motion, mostly of the {kind} of '{names[place % model.num_velocities]}', which the "
+        f"cheapest feedback lets go on: in each step it is multiplied by {np.abs(modes[worst]):.4g}. Give it a cost "
+        "above 0 in Q."
+    )
 
 
 def require_rest(model: MultibodyModel, state: State, effort: Array) -> None:

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mbjax.dynamics import inverse_dynamics, mass_matrix
+from mbjax.errors import ModelError
 from mbjax.execution import call_compiled
 from mbjax.linear_algebra import solve_positive_definite
 from mbjax.model import MultibodyModel
@@ -41,7 +42,11 @@ def operational_space(
     state = checked("operational_space", model, state)
     if isinstance(task, FrameTask):
         require_driven_frame("operational_space", model, task.frame)
-    kept = as_posture(model, posture, posture_stiffness, posture_damping)
+    if not callable(task):
+        raise ModelError(
+            f"operational_space: task must be one task, such as controllers.FrameTask, got {type(task).__name__}."
+        )
+    kept = as_posture("operational_space", model, posture, posture_stiffness, posture_damping)
     return call_compiled(task_efforts, model, state, task, kept)
 
 

@@ -23,7 +23,8 @@ def discrete_riccati(
     It costs xᵀ P x from x to the end of time, with the costs xᵀ Q x + uᵀ R u of each step (Anderson and Moore 1990,
     "Optimal Control: Linear Quadratic Methods"). Structure-preserving doubling finds it (Chu, Fan, Lin and
     Wang 2004), squaring the error in each turn. NaN where (A, B) cannot be stabilized. R is positive definite, Q
-    positive semidefinite, and sees what is unstable.
+    positive semidefinite, and sees what is unstable: else the solution found is the least one, and stabilizes nothing.
+    Of Q and R the symmetric parts count.
     """
     A, B, Q, R = (jnp.asarray(x, jnp.result_type(A)) for x in (A, B, Q, R))
     n, m = B.shape if B.ndim == 2 else (0, 0)

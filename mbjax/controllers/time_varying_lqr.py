@@ -13,7 +13,7 @@ from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 from mbjax.trajectory_optimization import difference_states, linearize
 
-from .actuated_trees import gain_matrix
+from .actuated_trees import cost_matrix
 from .discrete_models import require_discrete_model
 from .riccati import optimal_gain
 
@@ -51,7 +51,7 @@ def time_varying_lqr(
 
     (Anderson and Moore 1990, "Optimal Control"), with A and B of `trajectory_optimization.linearize` at
     each step. States come from a `Trajectory`, a plan, or a `State` with a leading axis. Q, R and Q_end, which is Q by
-    default, are as in `lqr`.
+    default, are as in `lqr`, R at least 0.
     """
     require_discrete_model("time_varying_lqr", model)
     states = State(states.q, states.v, states.time)
@@ -62,9 +62,9 @@ def time_varying_lqr(
             f"(steps, {model.num_actuators}) and one more state than there are steps."
         )
     ndx = 2 * model.num_velocities
-    Q = gain_matrix("Q", Q, ndx, model.dtype)
-    R = gain_matrix("R", R, model.num_actuators, model.dtype)
-    P_end = Q if Q_end is None else gain_matrix("Q_end", Q_end, ndx, model.dtype)
+    Q = cost_matrix("time_varying_lqr: Q", Q, ndx, model.dtype)
+    R = cost_matrix("time_varying_lqr: R", R, model.num_actuators, model.dtype)
+    P_end = Q if Q_end is None else cost_matrix("time_varying_lqr: Q_end", Q_end, ndx, model.dtype)
     K, P = call_compiled(backward_recursion, *linearize(model, states, efforts), Q, R, P_end)
     return TrajectoryRegulator(model, states, efforts, K, P)
 

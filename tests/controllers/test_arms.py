@@ -242,6 +242,11 @@ def test_admittance_settles_where_the_spring_balances_the_wrench() -> None:
     np.testing.assert_allclose(early.X_WC.translation[0] - X.translation[0], exact, rtol=2e-3)
     with pytest.raises(mbjax.ModelError, match="a wrench is"):
         controllers.admittance_step(controllers.AdmittanceState(X), X, jnp.zeros(3), dt=0.1, **gains)
+    with pytest.raises(mbjax.ModelError, match="admittance_step: dt must be a finite number > 0 in s"):
+        controllers.admittance_step(controllers.AdmittanceState(X), X, jnp.zeros(6), dt=-0.1, **gains)
+    none = {"inertia": 0.0, "damping": 0.0, "stiffness": [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]}
+    with pytest.raises(mbjax.ModelError, match="all zero in some direction"):
+        controllers.admittance_step(controllers.AdmittanceState(X), X, jnp.zeros(6), dt=0.1, **none)
 
 
 def test_bodies_beside_the_arm_need_no_actuator() -> None:
@@ -286,7 +291,12 @@ def test_models_that_efforts_cannot_move_at_will_are_refused() -> None:
     [
         ({"stiffness": jnp.ones(3)}, r"stiffness has shape \(3,\)"),
         ({"stiffness": 1.0, "damping": 1.0, "damping_ratio": 1.0}, "not both"),
-        ({"stiffness": 1.0, "damping_ratio": jnp.ones(2)}, "must be a number"),
+        ({"stiffness": 1.0, "damping_ratio": jnp.ones(2)}, "damping_ratio must be one number"),
+        ({"stiffness": 1.0, "damping_ratio": -1.0}, "damping_ratio must be a finite number >= 0"),
+        ({"stiffness": -100.0}, r"joint_impedance: stiffness must be a finite number >= 0, got -100\.0"),
+        ({"stiffness": [1.0, jnp.nan]}, "stiffness must be a finite number"),
+        ({"stiffness": -jnp.eye(2)}, "stiffness must be positive semidefinite"),
+        ({"stiffness": 1.0, "v_d": [0.0, jnp.nan]}, "joint_impedance: v_d must be finite"),
         ({"stiffness": 1.0, "v_d": jnp.ones(3)}, r"v_d has shape \(3,\)"),
     ],
 )
@@ -308,6 +318,8 @@ def test_a_wanted_velocity_is_a_whole_twist() -> None:
         ({"axes": (3, 6)}, "numbers from 0 to 5"),
         ({"axes": (3, 4, 5), "stiffness": jnp.ones(3)}, r"FrameTask\('tool'\): stiffness must be one number or 6"),
         ({"damping": jnp.ones((6, 6))}, "damping must be one number or 6"),
+        ({"V_WF_W": jnp.ones(3)}, "V_WF_W must be one number or 6"),
+        ({"weight": -1.0}, "weight must be a finite number >= 0"),
         ({"axes": (3, 4, 5), "weight": jnp.ones(6)}, "weight must be one number or 3"),
     ],
 )
@@ -316,9 +328,26 @@ def test_tasks_with_wrong_numbers_are_refused(given, message) -> None:
         controllers.FrameTask("tool", mbjax.RigidTransform(jnp.eye(3), jnp.zeros(3)), **given)
     with pytest.raises(mbjax.ModelError, match="CenterOfMassTask: damping must be one number or 3"):
         controllers.CenterOfMassTask(jnp.zeros(3), damping=jnp.ones(6))
+    with pytest.raises(mbjax.ModelError, match="CenterOfMassTask: p_WCcm must be 3 number"):
+        controllers.CenterOfMassTask(1.0)
+    with pytest.raises(mbjax.ModelError, match="MomentumTask: L_WCcm_W must be one number or 6"):
+        controllers.MomentumTask(jnp.zeros(3))
     state = mbjax.State(jnp.zeros(2), jnp.zeros(2))
     with pytest.raises(mbjax.ModelError, match="PostureTask: weight must be one number or 2"):
         controllers.PostureTask(jnp.zeros(2), weight=jnp.ones(3))(planar(), state)
+    with pytest.raises(mbjax.ModelError, match="PostureTask: v must be one number or 2"):
+        controllers.PostureTask(jnp.zeros(2), jnp.zeros(1))(planar(), state)
+    with pytest.raises(mbjax.ModelError, match=r"task must be one task, such as .* got list"):
+        controllers.operational_space(planar(), state, [controllers.PostureTask(jnp.zeros(2))])
+
+
+def test_poses_may_be_matrices() -> None:
+    task = controllers.FrameTask("link1", np.eye(4))
+    np.testing.assert_array_equal(task.X_WF.rotation, np.eye(3))
+    with pytest.raises(mbjax.ModelError, match=r"FrameTask\('link1'\): X_WF must be a RigidTransform, a pair"):
+        controllers.FrameTask("link1", np.eye(3))
+    with pytest.raises(mbjax.ModelError, match="AdmittanceState: X_WC must be a RigidTransform"):
+        controllers.AdmittanceState(np.eye(5))
 
 
 @pytest.mark.whole_run("their values, above, and derivatives of the dynamics, in test_dynamics_derivatives.py")

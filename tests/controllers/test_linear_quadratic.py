@@ -122,6 +122,43 @@ def test_states_that_are_not_at_rest_and_continuous_models_are_refused() -> None
         controllers.time_varying_lqr(cart(), mbjax.State(jnp.zeros((5, 2)), jnp.zeros((5, 2))), jnp.zeros((5, 1)), Q, R)
 
 
+def test_costs_that_tell_nothing_or_the_wrong_thing() -> None:
+    """Of Q and R the symmetric part counts; a motion that Q does not see is named, and so is a wrong number."""
+    state, twist = mbjax.default_state(cart()), jnp.array([[0.0, 0.3], [-0.3, 0.0]])
+    found = controllers.lqr(cart(), state, [0.0], jnp.diag(Q) + jnp.kron(jnp.eye(2), twist), R)
+    np.testing.assert_allclose(found.K, upright().K, rtol=1e-9)
+    for unseeing, words in (
+        (0.0, "mostly of the .* multiplied by 1.083"),
+        ([0.0, 1.0, 0.0, 1.0], "position of '.*slider"),
+    ):
+        with pytest.raises(mbjax.ModelError, match=f"lqr: Q does not see a motion, .*{words}"):
+            controllers.lqr(cart(), state, [0.0], jnp.array(unseeing), R)
+    for q, r, words in (
+        (Q, 0.0, r"lqr: R must be a finite number > 0, got 0\.0"),
+        (Q, jnp.nan, "lqr: R must be a finite number > 0, got nan"),
+        (-1.0, R, r"lqr: Q must be a finite number >= 0, got -1\.0"),
+        (-jnp.eye(4), R, "lqr: Q must be positive semidefinite; the least eigenvalue of its symmetric part is -1"),
+    ):
+        with pytest.raises(mbjax.ModelError, match=words):
+            controllers.lqr(cart(), state, [0.0], q, r)
+
+
+def test_locked_joints_cost_nothing() -> None:
+    """The gain of a slide that carries a locked one is that of 2 kg, and there is none for what is locked."""
+    plant = mbjax.MultibodyPlant(0.01)
+    inertia = mbjax.SpatialInertia(1.0, (0.0, 0.0, 0.0), mbjax.UnitInertia(0.1, 0.1, 0.1))
+    for name, parent, axis in (("first", "world", (1.0, 0.0, 0.0)), ("second", "first", (0.0, 1.0, 0.0))):
+        plant.add_rigid_body(name, inertia)
+        plant.add_joint(mbjax.PrismaticJoint(name, parent, name, axis=axis))
+    plant.add_joint_actuator("motor", "first")
+    model = mbjax.lock_joint(plant.finalize(), "second")
+    found = controllers.lqr(model, mbjax.default_state(model), [0.0], 1.0, 1.0)
+    A, B = np.array([[1.0, 0.01], [0.0, 1.0]]), np.array([[0.5e-4], [0.5e-2]])  # 2 kg in a step of 0.01 s
+    P = scipy.linalg.solve_discrete_are(A, B, np.eye(2), np.eye(1))
+    np.testing.assert_allclose(found.K[:, ::2], np.linalg.solve(np.eye(1) + B.T @ P @ B, B.T @ P @ A), rtol=1e-8)
+    np.testing.assert_array_equal(found.K[:, 1::2], 0.0)
+
+
 @pytest.mark.whole_run("gains beside scipy's, and derivatives of the Riccati solution")
 def test_derivatives_of_the_regulator() -> None:
     """By the masses of the model and the weights."""
@@ -161,7 +198,9 @@ def test_along_a_trajectory_gains_are_those_of_the_recursion_by_hand() -> None:
     model, steps = cart(), 60
     efforts = 5.0 * jnp.sin(0.2 * jnp.arange(60.0))[:, None]
     trajectory = mbjax.rollout(model, mbjax.default_state(model), efforts)
-    found = controllers.time_varying_lqr(model, trajectory, efforts, Q, R, 10.0 * Q)
+    twist = jnp.kron(jnp.eye(2), jnp.array([[0.0, 0.3], [-0.3, 0.0]]))  # costs nothing
+    costs = jnp.diag(Q) + twist, R, jnp.diag(10.0 * Q) + twist
+    found = controllers.time_varying_lqr(model, trajectory, efforts, *costs)
     A, B = (np.asarray(x) for x in to.linearize(model, trajectory, efforts))
     P, q, r = np.diag(10.0 * Q), np.diag(Q), np.diag(R)
     for k in reversed(range(steps)):
