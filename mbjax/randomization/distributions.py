@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from mbjax.errors import ModelError
+from mbjax.number_rules import FINITE, checked_numbers, is_known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +26,26 @@ class Distribution:
     second: float
     how: Literal["replace", "relative", "add"] = "replace"
     shared: bool = False
+
+    def __post_init__(self) -> None:
+        known = {"kind": ("uniform", "log_uniform", "normal"), "how": ("replace", "relative", "add")}
+        for what, names in known.items():
+            if getattr(self, what) not in names:
+                came = getattr(self, what)
+                raise ModelError(f"Distribution: {what} must be one of {', '.join(names)}, got {came!r}.")
+        call = f"{self.kind}({self.first}, {self.second})"
+        if not is_known(self.first, self.second):
+            raise ModelError(f"{call}: the two numbers must be known, and one of them is traced.")
+        for value in (self.first, self.second):
+            checked_numbers(call, "what is given", value, FINITE)
+        if self.kind == "normal":
+            if self.second < 0.0:
+                raise ModelError(f"{call}: the mean must be finite and the standard deviation >= 0.")
+        elif self.first > self.second or (self.kind == "log_uniform" and self.first <= 0.0):
+            least = "above 0, " if self.kind == "log_uniform" else ""
+            raise ModelError(f"{call}: the bounds must be {least}finite and in order.")
+        for name in ("first", "second"):
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     def draw(self, key: PRNGKeyArray, number: int, dtype: jnp.dtype) -> Float[Array, " n"]:
         """Draws `number` numbers."""
@@ -54,29 +75,21 @@ def uniform(
 
     `shared=True` draws one number for all elements that a pattern matches.
     """
-    if not -math.inf < low <= high < math.inf:
-        raise ModelError(f"uniform({low}, {high}): the bounds must be finite and in order.")
-    return Distribution("uniform", float(low), float(high), how_of("uniform", relative, add), shared)
+    return Distribution("uniform", low, high, how_of("uniform", relative, add), shared)
 
 
 def log_uniform(
     low: float, high: float, *, relative: bool = False, add: bool = False, shared: bool = False
 ) -> Distribution:
     """Positive numbers whose logarithm is uniform: each order of magnitude is as likely; options as of `uniform`."""
-    if not 0.0 < low <= high < math.inf:
-        raise ModelError(f"log_uniform({low}, {high}): the bounds must be above 0, finite and in order.")
-    return Distribution("log_uniform", float(low), float(high), how_of("log_uniform", relative, add), shared)
+    return Distribution("log_uniform", low, high, how_of("log_uniform", relative, add), shared)
 
 
 def normal(
     mean: float, standard_deviation: float, *, relative: bool = False, add: bool = False, shared: bool = False
 ) -> Distribution:
     """Gaussian numbers, without bounds; options as of `uniform`. `normal(1.0, 0.05, relative=True)` scales by ±5 %."""
-    if not (math.isfinite(mean) and 0.0 <= standard_deviation < math.inf):
-        raise ModelError(
-            f"normal({mean}, {standard_deviation}): the mean must be finite and the standard deviation >= 0."
-        )
-    return Distribution("normal", float(mean), float(standard_deviation), how_of("normal", relative, add), shared)
+    return Distribution("normal", mean, standard_deviation, how_of("normal", relative, add), shared)
 
 
 def how_of(call: str, relative: bool, add: bool) -> Literal["replace", "relative", "add"]:

@@ -15,6 +15,7 @@ from mbjax.number_rules import is_known
 from mbjax.parameters import KINDS, NamedNumber, NumberKind, matching_numbers, named_numbers
 
 from .distributions import Distribution
+from .keys import require_one_key
 
 Drawn = tuple[int, Distribution, list[NamedNumber]]  # place among the patterns, what is drawn, for which numbers
 
@@ -35,12 +36,13 @@ def randomize(
     said. Only leaves that are drawn have an axis of worlds. Nothing else of a model follows from its leaves, so that
     nothing becomes stale: world i is the model that setters would make of its numbers.
 
-    Raises `ModelError` for a pattern that matches nothing, and for a drawn number that no model may have.
+    Raises `ModelError` for a pattern that matches nothing, and for a drawn number that no model may have; within `jit`,
+    where drawn numbers are not known, it is not seen: choose distributions that draw none.
     """
     require_one_model(model, "randomize")
     if not isinstance(worlds, int | np.integer) or isinstance(worlds, bool) or worlds < 1:
         raise ModelError(f"randomize: worlds must be a whole number >= 1, got {worlds!r}.")
-    require_one_key(key)
+    require_one_key("randomize", key, " For one key a world use mbjax.domain_randomizer({...})(model, keys).")
     return domain_randomizer(distributions)(model, jax.random.split(key, int(worlds)))
 
 
@@ -61,8 +63,8 @@ def domain_randomizer(
             model = kind.prepared(model, at)
         leaves, structure = jax.tree.flatten(model)
         batched = drawn_leaves(model, tuple(distributions.items()), rng)
-        for i, leaf in batched.items():
-            require_valid(model, i, leaf)
+        for i in batched:
+            require_valid(model, i, batched, drawn)
         models = jax.tree.unflatten(structure, [batched.get(i, leaf) for i, leaf in enumerate(leaves)])
         axes = jax.tree.unflatten(structure, [0 if i in batched else None for i in range(len(leaves))])
         return models, axes
@@ -136,9 +138,9 @@ def drawn_leaves(
     return jax.vmap(one)(keys)
 
 
-def require_valid(model: MultibodyModel, place: int, leaf: Array) -> None:
-    """Raises `ModelError` if a drawn leaf breaks its rule in some world; traced ones pass."""
-    path = jax.tree_util.tree_leaves_with_path(model)[place][0]
+def require_valid(model: MultibodyModel, place: int, batched: dict[int, Array], drawn: list[Drawn]) -> None:
+    """Raises `ModelError` if the drawn leaf at a place breaks its rule in some world; traced ones pass."""
+    leaf, path = batched[place], jax.tree_util.tree_leaves_with_path(model)[place][0]
     table = {"parameters": PARAMETER_RULES, "collision": COLLISION_RULES}.get(path[0].name)
     if table is None or not is_known(leaf):
         return
@@ -148,17 +150,31 @@ def require_valid(model: MultibodyModel, place: int, leaf: Array) -> None:
     if not fine.all():
         world = int(np.argwhere(~fine)[0][0])
         value = numbers[tuple(np.argwhere(~fine)[0])]
+        found = number_of_value(model_of_world(model, batched, world), tuple(key.name for key in path), value, drawn)
+        of, by = "", "Narrow its distribution, or draw factors by relative=True."
+        if found is not None:
+            number, distribution = found
+            of = f" of '{number.name.partition(':')[2] or number.name}'"
+            by = f"Narrow {distribution}" + (
+                "." if distribution.how == "relative" else ", or draw factors by relative=True."
+            )
         raise ModelError(
-            f"randomize: a drawn {table[name].what} is {value:g} in world {world}; must be {rule.words}. Narrow its "
-            "distribution, or draw factors by relative=True."
+            f"randomize: the drawn {table[name].what}{of} is {value:g} in world {world}; must be {rule.words}. {by}"
         )
 
 
-def require_one_key(key: Any) -> None:
-    """Raises `ModelError` for a seed, or for a batch of keys."""
-    dtype = getattr(key, "dtype", None)
-    if dtype is None or jax.numpy.ndim(key) != (0 if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key) else 1):
-        raise ModelError(
-            "randomize: the key must be one key of JAX, like jax.random.key(0). For one key a world use "
-            "mbjax.domain_randomizer({...})(model, keys)."
-        )
+def model_of_world(model: MultibodyModel, batched: dict[int, Array], world: int) -> MultibodyModel:
+    """One of the drawn models."""
+    leaves, structure = jax.tree.flatten(model)
+    return jax.tree.unflatten(structure, [batched[i][world] if i in batched else x for i, x in enumerate(leaves)])
+
+
+def number_of_value(
+    model: MultibodyModel, path: tuple[str, ...], value: Any, drawn: list[Drawn]
+) -> tuple[NamedNumber, Distribution] | None:
+    """The drawn number of a leaf that has this value in a model, and what it was drawn from; None where none has."""
+    for _, distribution, numbers in drawn:
+        for number in numbers:
+            if number.kind.path == path and np.any(np.asarray(number.kind.read(model, (number.place,))) == value):
+                return number, distribution
+    return None

@@ -275,7 +275,8 @@ def test_a_pattern_that_matches_nothing_is_refused_with_near_matches(kind: str) 
     [
         ({"maas:*": mbjax.uniform(0.0, 1.0)}, "Did you mean 'mass'"),
         ({"friction:*": mbjax.uniform(0.0, 1.0)}, "load the model with ground="),
-        ({"mass:cart": mbjax.uniform(-2.0, -1.0)}, "a drawn mass is -1"),
+        ({"mass:cart": mbjax.uniform(-2.0, -1.0)}, r"drawn mass of 'cart' is -1.*, or draw factors by relative=True"),
+        ({"mass:*": mbjax.uniform(-2.0, -1.0, relative=True)}, r"drawn mass of '.*Narrow uniform.* relative=True\)\.$"),
         ({"inertia:cart": mbjax.uniform(1.0, 2.0)}, "needs relative=True"),
         ({"mass:cart": 3.0}, "must have a distribution"),
         ({}, "no names"),
@@ -289,6 +290,8 @@ def test_misuse_is_refused_in_words(distributions: dict, words: str) -> None:
 def test_bad_distributions_are_refused() -> None:
     for wrong, words in (
         (lambda: mbjax.uniform(2.0, 1.0), "finite and in order"),
+        (lambda: mbjax.uniform("a", "b"), r"uniform\(a, b\): what is given must be one number"),  # pyright: ignore
+        (lambda: mbjax.randomization.Distribution("unifrom", 1.0, 2.0), "kind must be one of uniform"),  # pyright: ignore
         (lambda: mbjax.log_uniform(0.0, 1.0), "above 0"),
         (lambda: mbjax.normal(0.0, -1.0), "standard deviation >= 0"),
         (lambda: mbjax.uniform(0.0, 1.0, relative=True, add=True), "give one of them"),
