@@ -10,7 +10,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mbjax.geometry import Box, Geometry
 from mbjax.model import MultibodyModel, set_gravity
+from mbjax.number_rules import NOT_NEGATIVE, NumberRule, checked_numbers
 from mbjax.simulation import AppliedSpatialForces
+from mbjax.spatial import safe_norm
+
+from .counts import as_plain, require_count
+
+PROBABILITY = NumberRule("a number from 0 to 1", lambda x: (x >= 0.0) & (x <= 1.0))
 
 
 class RandomPushes(eqx.Module):
@@ -19,7 +25,12 @@ class RandomPushes(eqx.Module):
     body: str = eqx.field(static=True)
     force: float = eqx.field(static=True, default=50.0)  # N, the largest in x and y
     probability: float = eqx.field(static=True, default=0.005)
-    steps: int = eqx.field(static=True, default=10)
+    steps: int = eqx.field(static=True, default=10, converter=as_plain)
+
+    def __check_init__(self) -> None:
+        require_count("RandomPushes", "steps", self.steps)
+        checked_numbers("RandomPushes", "force", self.force, NOT_NEGATIVE, unit="N")
+        checked_numbers("RandomPushes", "probability", self.probability, PROBABILITY)
 
     def start(self, model: MultibodyModel) -> Float[Array, "3"]:
         """The memory at the start: force along x and y, and how many steps it still lasts."""
@@ -40,8 +51,11 @@ class RandomPushes(eqx.Module):
 
 
 def on_slope(model: MultibodyModel, pitch: Any = 0.0, roll: Any = 0.0) -> MultibodyModel:
-    """The model on a slope: gravity turned, in rad, while the ground stays z = 0. With a pitch > 0, x leads uphill."""
-    strength = -model.parameters.gravity[2]
+    """The model on a slope: gravity turned, in rad, while the ground stays z = 0. With a pitch > 0, x leads uphill.
+
+    Gravity keeps its strength, and its direction is that of the slope, wherever it pointed before.
+    """
+    strength = safe_norm(model.parameters.gravity)
     pitch, roll = jnp.asarray(pitch, strength.dtype), jnp.asarray(roll, strength.dtype)
     direction = [-jnp.sin(pitch) * jnp.cos(roll), -jnp.sin(roll), -jnp.cos(pitch) * jnp.cos(roll)]
     return set_gravity(model, strength * jnp.stack(direction))

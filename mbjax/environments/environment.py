@@ -15,6 +15,7 @@ from mbjax.model import MultibodyModel
 from mbjax.number_rules import is_known
 from mbjax.simulation import Outputs, State, next_state, step
 
+from .counts import require_count
 from .methods import for_jit
 
 
@@ -68,6 +69,9 @@ class AbstractEnvironment(eqx.Module):
 
     model: eqx.AbstractVar[MultibodyModel]
     substeps: eqx.AbstractVar[int]
+
+    def __check_init__(self) -> None:
+        require_count(type(self).__name__, "substeps", self.substeps)
 
     @property
     @abc.abstractmethod

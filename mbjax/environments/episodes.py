@@ -13,6 +13,7 @@ from mbjax.model import MultibodyModel
 from mbjax.number_rules import is_finite
 from mbjax.simulation import State
 
+from .counts import as_plain, require_count
 from .environment import AbstractEnvironment, EnvState, keys_of
 from .methods import for_jit
 
@@ -52,20 +53,26 @@ class Episodes(eqx.Module):
     """Runs an environment episode after episode: `reset(key)` and `step(state, action)` of one world, to be vmapped.
 
     An episode ends where the task says so, after `length` steps, or where a number of the world is not finite: the
-    world then restarts by itself and counts this, while its neighbours go on. With `keep_last` false, observations
+    world then restarts by itself and counts this, while its neighbours go on. Where the action was not finite, the
+    reward's derivatives are zero; where numbers grew infinite in the step itself they are not finite, so leave such
+    gradients out, world by world, before a mean over worlds. With `keep_last` false, observations
     that ended an episode are not computed. With `same_start` a world repeats the start that it first drew, as brax's
     and MuJoCo Playground's worlds do; drawing a start in every step, for the worlds that restart, is most of what an
     environment of a small robot costs. `env.key` is that of the running episode.
     """
 
     environment: AbstractEnvironment
-    length: int = eqx.field(static=True, default=1000)
+    length: int = eqx.field(static=True, default=1000, converter=as_plain)
     keep_last: bool = eqx.field(static=True, default=True)
     same_start: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self) -> None:
-        if not isinstance(self.length, int) or self.length < 1:
-            raise ModelError(f"Episodes: length must be a whole number of steps >= 1, got {self.length!r}.")
+        if not isinstance(self.environment, AbstractEnvironment):
+            raise ModelError(
+                "Episodes: the first argument must be an environment, such as "
+                f"mbjax.environments.CartPoleSwingUp(model), got {type(self.environment).__name__}."
+            )
+        require_count("Episodes", "length", self.length)
 
     def with_model(self, model: MultibodyModel) -> "Episodes":
         """The same episodes for a model of other numbers."""
@@ -99,8 +106,10 @@ class Episodes(eqx.Module):
         """What a step of one world led to, before it restarts."""
         num_steps = state.statistics.num_steps
         _, key_judge, _ = keys_of_step(state.env.key, num_steps)
+        acts = all_finite(action)
+        action = jnp.where(acts, action, 0.0)  # so that derivatives of a world that breaks by its action are zero
         after, outcome = self.environment.advance(state.env, action, key_judge)
-        broken = ~(all_finite((after, outcome.reward, outcome.memory)) & all_finite(action))
+        broken = ~(acts & all_finite((after, outcome.reward, outcome.memory)))
         ends = outcome.ends | broken
         truncated = ~ends & (num_steps + 1 >= self.length)
         reward = jnp.where(broken, 0.0, outcome.reward)

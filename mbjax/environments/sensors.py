@@ -16,8 +16,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mbjax.errors import ModelError
 from mbjax.kinematics import body_poses_and_velocities
 from mbjax.model import MultibodyModel, frame_pose
+from mbjax.number_rules import FINITE, NOT_NEGATIVE, is_known, shown
 from mbjax.simulation import Outputs, State
 from mbjax.spatial import RigidTransform
+
+from .counts import as_plain, require_count
 
 
 class Sensor(eqx.Module):
@@ -28,11 +31,13 @@ class Sensor(eqx.Module):
 
     noise: Any = 0.0
     bias: Any = 0.0
-    delay: int = eqx.field(static=True, default=0)
+    delay: int = eqx.field(static=True, default=0, converter=as_plain)
 
     def __check_init__(self) -> None:
-        if not isinstance(self.delay, int) or self.delay < 0:
-            raise ModelError(f"Sensor: delay must be a whole number of steps >= 0, got {self.delay!r}.")
+        require_count("Sensor", "delay", self.delay, 0)
+        for what, value, rule in (("noise", self.noise, NOT_NEGATIVE), ("bias", self.bias, FINITE)):
+            if is_known(value) and not np.all(rule.holds(np.asarray(value))):
+                raise ModelError(f"Sensor: {what} must be {rule.words}, got {shown(value)}.")
 
     def start(self, value: Float[Array, " k"]) -> Float[Array, "delay+1 k"]:
         """The memory at the start of an episode: the value has been so before."""
@@ -52,9 +57,16 @@ class Sensor(eqx.Module):
 
 def joint_encoders(model: MultibodyModel, state: State, joints: Sequence[str]) -> Float[Array, " k"]:
     """Positions, then velocities, of these joints."""
+    require_names("joint_encoders", "joints", joints)
     q = np.concatenate([np.arange(*model.joint(name).q.indices(model.num_positions)) for name in joints])
     v = np.concatenate([np.arange(*model.joint(name).v.indices(model.num_velocities)) for name in joints])
     return jnp.concatenate([state.q[q], state.v[v]])
+
+
+def require_names(call: str, what: str, names: Any) -> None:
+    """Raises `ModelError` for one name in the place of a list, and for none."""
+    if isinstance(names, str) or not len(names):
+        raise ModelError(f"{call}: {what} must be a list with a name at least, got {names!r}.")
 
 
 class FrameMotion(eqx.Module):
@@ -81,6 +93,7 @@ class FrameMotion(eqx.Module):
 
 def frame_motion(model: MultibodyModel, state: State, frames: Sequence[str]) -> FrameMotion:
     """Poses and velocities of these frames, by name; a body's frame has its name."""
+    require_names("frame_motion", "frames", frames)
     X_WB, V_WB_W = body_poses_and_velocities(model, state.q, state.v)
     parts = []
     for name in frames:

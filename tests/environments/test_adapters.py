@@ -231,3 +231,19 @@ def test_a_resumed_run_continues_bit_equal(tmp_path) -> None:
             np.testing.assert_array_equal(a, b)
     with pytest.raises(mbjax.ModelError, match="has no checkpoint 7"):
         restore_checkpoint(tmp_path, first, 7)
+
+
+def test_what_no_learner_can_use_is_refused() -> None:
+    gymnasium = pytest.importorskip("gymnasium", reason='pip install "mbjax[learn]" has it')
+    episodes = Episodes(TASK, LENGTH)
+    for worlds in (0, -2, 2.5):
+        with pytest.raises(mbjax.ModelError, match="as_gymnasium: worlds must be a whole number of at least 1"):
+            as_gymnasium(episodes, worlds)
+    with jax.enable_x64(False), pytest.raises(mbjax.ModelError, match=r"call reset\(\) first"):
+        as_gymnasium(episodes, 2).step(np.zeros((2, 1)))
+    with pytest.raises(mbjax.ModelError, match=r"as_brax: .* got Episodes.* give episodes\.environment"):
+        as_brax(episodes)
+    register_with_gymnasium()
+    with jax.enable_x64(False), jax.numpy_dtype_promotion("standard"):
+        starts = [gymnasium.make_vec("mbjax/CartPole-v0", num_envs=2).reset()[0] for _ in range(2)]
+    assert np.abs(starts[0] - starts[1]).max() > 0.0  # until they are seeded

@@ -120,6 +120,25 @@ def test_a_world_that_breaks_restarts_and_its_neighbours_are_bit_equal(spoiled: 
     assert int(worlds_status(broken[-1])["broken"]) == 1
 
 
+def test_a_world_that_an_action_breaks_has_no_gradient() -> None:
+    """By NaN: zero for its world, and for the others what it is without it, bit by bit."""
+    first = RESET(KEYS)
+
+    @jax.jit
+    def slopes(actions: jax.Array) -> tuple[jax.Array, EpisodeState]:
+        def total(actions: jax.Array) -> tuple[jax.Array, EpisodeState]:
+            after = STEP(first, actions)
+            return jnp.sum(after.env.reward), after
+
+        return jax.grad(total, has_aux=True)(actions)
+
+    slope, after = slopes(actions(0).at[1].set(jnp.nan))
+    expected, _ = slopes(actions(0))
+    np.testing.assert_array_equal(slope, expected.at[1].set(0.0))
+    assert after.broken.tolist() == [i == 1 for i in range(WORLDS)]
+    assert float(expected[1, 0]) != 0.0
+
+
 def test_actions_have_gradients_and_are_clipped() -> None:
     first = jax.tree.map(lambda x: x[0], RESET(KEYS)).env
 
@@ -158,5 +177,12 @@ def test_misuse_is_refused_in_words() -> None:
         QuadrupedVelocity(mbjax.set_controller_gains(mbjax.load("quadruped", time_step=0.004), 60.0, 1.5))
     with pytest.raises(mbjax.ModelError, match=r"must have shape \(1,\), got \(2,\)"):
         EPISODES.environment.step(jax.tree.map(lambda x: x[0], RESET(KEYS)).env, jnp.zeros(2))
-    with pytest.raises(mbjax.ModelError, match="length"):
-        Episodes(EPISODES.environment, 0)
+    for length in (0, True, 5.0):
+        with pytest.raises(mbjax.ModelError, match="Episodes: length must be a whole number of at least 1"):
+            Episodes(EPISODES.environment, length)
+    assert Episodes(EPISODES.environment, np.int64(5)).length == 5
+    with pytest.raises(mbjax.ModelError, match=r"must be an environment, such as .*, got MultibodyModel"):
+        Episodes(MODEL)
+    for substeps in (0, -1):
+        with pytest.raises(mbjax.ModelError, match="CartPoleSwingUp: substeps must be a whole number of at least 1"):
+            CartPoleSwingUp(MODEL, substeps=substeps)

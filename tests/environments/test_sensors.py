@@ -34,6 +34,13 @@ def test_a_sensor_is_late_and_noisy() -> None:
     np.testing.assert_allclose(read.std(0), 0.1, rtol=0.1)
     with pytest.raises(mbjax.ModelError, match="delay"):
         Sensor(delay=-1)
+    with pytest.raises(mbjax.ModelError, match="Sensor: noise must be a finite number >= 0"):
+        Sensor(noise=-1.0)
+    assert Sensor(delay=np.int64(2)).delay == 2
+    model = mbjax.load("cart_pole")
+    for names in ([], "slider"):
+        with pytest.raises(mbjax.ModelError, match="joint_encoders: joints must be a list"):
+            joint_encoders(model, mbjax.default_state(model), names)
 
 
 def test_encoders_an_inertial_unit_and_contact_at_rest() -> None:
@@ -113,11 +120,16 @@ def test_pushes_begin_last_and_end() -> None:
     assert np.abs(memory[:, :2]).max() <= 10.0
     force = pushes.applied(memory[starts[0]])
     np.testing.assert_array_equal(force.F_Bq_W[0, 3:5], memory[starts[0], :2])
+    for wrong in ({"probability": 2.0}, {"steps": -1}, {"force": float("nan")}):
+        with pytest.raises(mbjax.ModelError, match=f"RandomPushes: {next(iter(wrong))} must be"):
+            RandomPushes("cart", **wrong)
 
 
 def test_slopes_and_blocks() -> None:
     model = on_slope(mbjax.load("cart_pole", time_step=0.02), pitch=0.1)
     np.testing.assert_allclose(model.parameters.gravity, [-9.81 * np.sin(0.1), 0.0, -9.81 * np.cos(0.1)], rtol=1e-12)
+    again = on_slope(on_slope(mbjax.set_gravity(model, (0.0, -9.81, 0.0)), roll=0.4), pitch=0.1)  # not a slope on it
+    np.testing.assert_allclose(again.parameters.gravity, model.parameters.gravity, rtol=1e-12)
     plant = mbjax.MultibodyPlant(0.005)
     plant.add_rigid_body("ball", mbjax.SpatialInertia.solid_sphere_with_mass(2.0, 0.1))
     plant.register_collision_geometry("ball", np.zeros(3), mbjax.Sphere(0.1), "skin", 1.0)

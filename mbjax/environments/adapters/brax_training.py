@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.optional_packages import imported
 
@@ -26,6 +27,11 @@ def as_brax(environment: AbstractEnvironment) -> Any:
     brax 0.14.2 calls `jax.device_put_replicated`, which JAX has no more; its learners get one of ours, JAX stays as it
     is.
     """
+    if not isinstance(environment, AbstractEnvironment):
+        raise ModelError(
+            "as_brax: the first argument must be an environment, such as mbjax.environments.CartPoleSwingUp(model), "
+            f"got {type(environment).__name__}. Brax's wrappers restart worlds: of Episodes give episodes.environment."
+        )
     adapted = brax_class()(environment)
     let_brax_train()
     return adapted

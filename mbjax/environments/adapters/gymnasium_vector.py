@@ -6,8 +6,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from mbjax.errors import ModelError
 from mbjax.optional_packages import imported
 
+from ..counts import require_count
 from ..episodes import Episodes, require_episodes
 
 
@@ -15,9 +17,11 @@ def as_gymnasium(episodes: Episodes, worlds: int, seed: int = 0) -> Any:
     """The episodes of many worlds as a `gymnasium.vector.VectorEnv`.
 
     A world restarts in the step that ends its episode (`AutoresetMode.SAME_STEP`). Then `infos["final_obs"]` has the
-    observations that ended episodes, for the worlds of the mask `infos["_final_obs"]`. Needs gymnasium.
+    observations that ended episodes, for the worlds of the mask `infos["_final_obs"]`. The `seed` decides what is drawn
+    until `reset(seed=…)` gives another. Needs gymnasium.
     """
     require_episodes("as_gymnasium", episodes)
+    require_count("as_gymnasium", "worlds", worlds)
     return gymnasium_class()(episodes, worlds, seed)
 
 
@@ -56,6 +60,8 @@ def gymnasium_class() -> type:
             return np.asarray(self.states.env.observation), {}
 
         def step(self, actions: Any) -> tuple:
+            if self.states is None:
+                raise ModelError("as_gymnasium: there is no state to step from; call reset() first.")
             states = self.states = self.stepped(self.states, actions)
             done, truncated = np.asarray(states.env.done), np.asarray(states.truncated)
             infos: dict[str, Any] = {name: np.asarray(x) for name, x in states.env.metrics.items()}

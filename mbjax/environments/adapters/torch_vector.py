@@ -13,6 +13,7 @@ import jax
 
 from mbjax.optional_packages import imported
 
+from ..counts import require_count
 from ..episodes import Episodes, require_episodes, worlds_status
 
 
@@ -75,6 +76,7 @@ class TorchWorlds:
 def as_torch(episodes: Episodes, worlds: int, seed: int = 0) -> TorchWorlds:
     """The episodes of many worlds for PyTorch: rsl_rl's vectorised environment. Needs torch."""
     require_episodes("as_torch", episodes)
+    require_count("as_torch", "worlds", worlds)
     return TorchWorlds(episodes, worlds, seed)
 
 
