@@ -51,6 +51,7 @@ def register_with_gymnasium() -> tuple[str, ...]:
         worlds = gymnasium.make_vec("mbjax/Quadruped-v0", num_envs=64)
 
     Options go to the task: `gymnasium.make("mbjax/Quadruped-v0", scale=0.5)`. Worlds of `make_vec` are one program.
+    Starts differ from run to run until `reset(seed=…)`.
     """
     gymnasium = imported("gymnasium", "register_with_gymnasium needs Gymnasium", "learn")
     for name, (task, steps) in TASKS.items():
@@ -68,7 +69,8 @@ def register_with_gymnasium() -> tuple[str, ...]:
 def many_worlds(task: Callable[..., AbstractEnvironment], steps: int, num_envs: int = 1, **options: Any) -> Any:
     """The vector form of a task; its worlds restart by themselves."""
     length = options.pop("max_episode_steps", None) or steps
-    return as_gymnasium(Episodes(task(**options), length), num_envs)
+    seed = int(np.random.SeedSequence().generate_state(1)[0])  # Gymnasium's worlds start differently until seeded
+    return as_gymnasium(Episodes(task(**options), length), num_envs, seed)
 
 
 def one_world(task: Callable[..., AbstractEnvironment], **options: Any) -> Any:

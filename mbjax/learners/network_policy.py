@@ -23,6 +23,7 @@ ACTIVATIONS: dict[str, Activation] = {  # of a module of arrays, jax.numpy or nu
     "tanh": lambda np, x: np.tanh(x),
     "clip": lambda np, x: np.clip(x, -1.0, 1.0),
 }
+BOUNDS = ("clip", "tanh")  # activations that keep actions between -1 and 1
 
 
 class NetworkPolicy(eqx.Module):
@@ -45,9 +46,11 @@ class NetworkPolicy(eqx.Module):
     limit: float = eqx.field(static=True, default=float("inf"))
 
     def __check_init__(self) -> None:
-        for what, name in (("activation", self.activation), ("last", self.last)):
-            if name not in ACTIVATIONS:
-                raise ModelError(f"NetworkPolicy: {what} must be one of {', '.join(ACTIVATIONS)}, got '{name}'.")
+        for what, name, known in (("activation", self.activation, ACTIVATIONS), ("last", self.last, BOUNDS)):
+            if name not in known:
+                raise ModelError(f"NetworkPolicy: {what} must be one of {', '.join(known)}, got '{name}'.")
+        if not self.limit > 0.0:
+            raise ModelError(f"NetworkPolicy: limit must be a number > 0, or inf for none, got {self.limit}.")
 
     def __call__(self, observation: Float[Array, "*batch observations"]) -> Float[Array, "*batch actions"]:
         return self.forward(jnp, observation)

@@ -89,3 +89,7 @@ def test_what_is_no_policy_is_refused(tmp_path) -> None:
         NetworkPolicy.load(tmp_path / "other.npz")
     with pytest.raises(mbjax.ModelError, match="activation must be one of swish, elu, tanh, clip, got 'relu'"):
         policy("relu")
+    with pytest.raises(mbjax.ModelError, match="last must be one of clip, tanh, got 'swish'"):
+        policy(last="swish")
+    with pytest.raises(mbjax.ModelError, match=r"limit must be a number > 0, or inf for none, got -1\.0"):
+        policy(limit=-1.0)
