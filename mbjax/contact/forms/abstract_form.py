@@ -26,7 +26,7 @@ from mbjax.linear_algebra import branch_rows, chain
 from mbjax.model import MultibodyModel
 from mbjax.topology import TreeTopology
 
-from ..laws.abstract_law import AbstractContactLaw
+from ..laws.abstract_law import AbstractContactLaw, LawBefore
 from ..movers.abstract_mover import AbstractMover
 from ..newton.along_branches import matrix_along_branches
 from ..newton.newton_matrix import NewtonMatrix
@@ -71,7 +71,7 @@ class AbstractContactForm(eqx.Module):
     def at(cls, step: StepSoFar) -> Self:
         """The form at the step's start."""
 
-    def by_law(self, function: Callable, *motions: Float[Array, "3 m"]) -> Any:
+    def by_law(self, function: Callable, *motions: Float[Array, "c m"]) -> Any:
         """`function(law, v_AcBc_W, *motions)` of all points side by side; a list does it where points act."""
         return function(self.law, self.v_AcBc_W, *motions)
 
@@ -98,6 +98,12 @@ class AbstractContactForm(eqx.Module):
     def stiffness(self, motion: Float[Array, "3 m"]) -> Float[Array, "6 m"]:
         """Stiffness -d impulse / d motion, as the entries of a symmetric matrix."""
         return self.by_law(lambda law, v, motion: law.stiffness(v + motion), motion)
+
+    def linear_law(
+        self, motion: Float[Array, "3 m"], before: LawBefore
+    ) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
+        """Impulse and stiffness of a search's iteration, with friction's direction by the law of the one before."""
+        return self.by_law(lambda law, v, motion, *x: law.linear_law(v + motion, LawBefore(*x)), motion, *before)
 
     def sticking_law(self, motion: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
         """Impulse and stiffness of the linear law of points that stick, from which a search starts."""

@@ -27,6 +27,18 @@ class LawAtSpeed(NamedTuple):
     slope: Float[Array, " m"]  # -dγ_n / dv_n
 
 
+class LawBefore(NamedTuple):
+    """A linear law at the velocities of an iteration of a search, and how far velocities are from there now."""
+
+    impulse: Float[Array, "3 m"]
+    stiffness: Float[Array, "6 m"]
+    change: Float[Array, "3 m"]
+
+    def estimate(self) -> Float[Array, "3 m"]:
+        """The impulse now, by the linear law."""
+        return self.impulse - ca.matvec(ca.symmetric_matrix(self.stiffness), self.change)
+
+
 class Line(NamedTuple):
     """Velocities v + s d of points: v_t is split into parts along and across d_t, so its length needs two of them."""
 
@@ -77,7 +89,8 @@ class AbstractContactLaw(eqx.Module):
         f 1 + (slope - f) n nᵀ + extra t tᵀ + mixed (t nᵀ + n tᵀ) with t = v_t / |v_t|.
 
         With an `estimate` of the impulse, the part -f b² t tᵀ of the third term (`aligned`) is -f b (z tᵀ + t zᵀ) / 2.
-        There z, |z| ≤ 1, is minus the estimated friction over the bound on it; the impulse itself changes nothing.
+        There z, |z| ≤ 1, is minus the estimated friction over the bound on it; the impulse itself changes nothing. A
+        point without any estimated friction, as one that was apart, has the direction of its slip.
         """
         v_n, v_t = self.split(v_AcBc_W)
         squared = ca.dot(v_t, v_t)
@@ -88,13 +101,27 @@ class AbstractContactLaw(eqx.Module):
         by_t = [law.extra * t + law.mixed * n for n, t in zip(ns, ts, strict=True)]
         entries = [by_n[i] * ns[k] + by_t[i] * ts[k] for i, k in ca.SYMMETRIC_PAIRS]
         if estimate is not None:
-            z = ca.scale(self.split(estimate)[1], -one_over(self.friction_bound(law.normal)))
+            friction = self.split(estimate)[1]
+            has_friction = ca.dot(friction, friction) > 0.0
+            z = ca.scale(friction, -one_over(self.friction_bound(law.normal)))
             z = ca.scale(z, 1.0 / jnp.maximum(safe_sqrt(ca.dot(z, z)), 1.0))
             b = self.aligned(law, squared)
-            turned = jnp.unstack(ca.scale(z - ca.scale(t, b), 0.5 * law.per_slip * b))
+            turned = ca.scale(z - ca.scale(t, b), jnp.where(has_friction, 0.5 * law.per_slip * b, 0.0))
+            turned = jnp.unstack(turned)
             pairs = zip(entries, ca.SYMMETRIC_PAIRS, strict=True)
             entries = [entry - turned[i] * ts[k] - ts[i] * turned[k] for entry, (i, k) in pairs]
         return with_diagonal(entries, law.per_slip)
+
+    def linear_law(
+        self, v_AcBc_W: Float[Array, "3 m"], before: LawBefore
+    ) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
+        """Impulse, and the stiffness with the impulse that the law of the iteration before estimates.
+
+        So a search has the direction of friction as an unknown of its own, as in Newton's method with velocities and
+        impulses as separate unknowns (Chan, Golub, Mulet 1999). By the direction of the slip itself, one step turns the
+        slip of slow points far, and steps get short as one point after the other comes to stick.
+        """
+        return self.impulse(v_AcBc_W), self.stiffness(v_AcBc_W, before.estimate())
 
     def sticking_law(self, v_AcBc_W: Float[Array, "3 m"]) -> tuple[Float[Array, "3 m"], Float[Array, "6 m"]]:
         """Impulse and stiffness of the linear law of sticking points, from which a search may start."""

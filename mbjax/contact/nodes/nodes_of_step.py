@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int
 from mbjax.finite_elements import AbstractNodeMatrix, DenseNodeMatrix, KeptNodes
 from mbjax.spatial import component_algebra as ca
 
-from ..laws.abstract_law import AbstractContactLaw
+from ..laws.abstract_law import AbstractContactLaw, LawBefore
 from ..rows.rows_of_step import OfNodes
 
 
@@ -60,19 +60,27 @@ class NodesOfProblem(eqx.Module):
 
     def impulse(self, motion: OfNodes) -> OfNodes:
         """Impulses on B and on the anchors; the opposite ones act on the nodes."""
-        of_points = self.law.impulse(self.v_AcBc_W + motion.contacts)
-        if self.fixed is None or motion.fixed is None:
-            return OfNodes(of_points, None)
-        return OfNodes(of_points, self.fixed.start - self.fixed.stiffness * motion.fixed)
+        return self.with_fixed(self.law.impulse(self.v_AcBc_W + motion.contacts), motion)
 
-    def stiffness(self, motion: OfNodes, estimate: Float[Array, "3 m"] | None = None) -> OfNodes:
-        """-dγ / d motion of the contacts, whose impulses may be estimated; that of fixed nodes does not change."""
-        return OfNodes(self.law.stiffness(self.v_AcBc_W + motion.contacts, estimate), None)
+    def stiffness(self, motion: OfNodes) -> OfNodes:
+        """-dγ / d motion of the contacts; that of fixed nodes does not change."""
+        return OfNodes(self.law.stiffness(self.v_AcBc_W + motion.contacts), None)
+
+    def linear_law(self, motion: OfNodes, before: LawBefore) -> tuple[OfNodes, OfNodes]:
+        """Impulses and stiffness of a search's iteration, with friction's direction by the law of the one before."""
+        impulse, stiffness = self.law.linear_law(self.v_AcBc_W + motion.contacts, before)
+        return self.with_fixed(impulse, motion), OfNodes(stiffness, None)
+
+    def with_fixed(self, impulse: Float[Array, "3 m"], motion: OfNodes) -> OfNodes:
+        """Impulses of the contacts, and those on the anchors."""
+        if self.fixed is None or motion.fixed is None:
+            return OfNodes(impulse, None)
+        return OfNodes(impulse, self.fixed.start - self.fixed.stiffness * motion.fixed)
 
     def sticking_law(self, motion: OfNodes) -> tuple[OfNodes, OfNodes]:
         """Impulse and stiffness as if all points would stick, from which a search starts."""
         impulse, stiffness = self.law.sticking_law(self.v_AcBc_W + motion.contacts)
-        return self.impulse(motion)._replace(contacts=impulse), OfNodes(stiffness, None)
+        return self.with_fixed(impulse, motion), OfNodes(stiffness, None)
 
     def power_along(self, motion: OfNodes, d: OfNodes) -> Callable[[Array], Float[Array, "2"]]:
         """s → d · impulse(motion + s d) and its derivative, summed over all rows."""

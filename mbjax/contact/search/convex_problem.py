@@ -11,6 +11,7 @@ dt T a = Jᵀ γ / dt (`nodes/nodes_of_step.py`).
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,10 +26,11 @@ from mbjax.topology import TreeTopology
 
 from ..forms.abstract_form import AbstractContactForm, AbstractDenseForm
 from ..forms.choose import matrix_without_contacts
+from ..laws.abstract_law import LawBefore
 from ..newton.newton_matrix import NewtonMatrix
 from ..newton.with_nodes import matrix_with_nodes
 from ..nodes.nodes_of_step import NodesOfProblem
-from ..rows.rows_of_step import OfRows, OtherRows
+from ..rows.rows_of_step import OfNodes, OfRows, OtherRows
 
 
 class ConvexProblem(eqx.Module):
@@ -111,53 +113,69 @@ def calc_impulses(problem: ConvexProblem, motion: OfRows) -> OfRows:
     )
 
 
-def calc_stiffness(problem: ConvexProblem, motion: OfRows, estimate: Float[Array, "3 m"] | None = None) -> OfRows:
-    """-dγ / d motion, where it depends on the motion: one number of a box row, six of a contact.
-
-    `estimate` has impulses at the contacts of nodes, from `estimate_impulses`.
-    """
+def calc_stiffness(problem: ConvexProblem, motion: OfRows) -> OfRows:
+    """-dγ / d motion, where it depends on the motion: one number of a box row, six of a contact."""
     box, contacts = problem.others.box, problem.contacts
     return OfRows(
         None if box is None or motion.box is None else box.slope(motion.box),
         None,
         None if contacts is None or motion.contacts is None else contacts.stiffness(motion.contacts),
-        None if problem.nodes is None or motion.nodes is None else problem.nodes.stiffness(motion.nodes, estimate),
+        None if problem.nodes is None or motion.nodes is None else problem.nodes.stiffness(motion.nodes),
     )
 
 
-def estimate_impulses(impulses: OfRows, stiffness: OfRows, t: Array, rate: OfRows) -> Float[Array, "3 m"] | None:
-    """Impulses at the contacts of nodes after the step t `rate` of a search, by its linear law; None without nodes.
+class LinearLaws(NamedTuple):
+    """Impulses and stiffness of all rows at one motion: γ - S x is the linear law of a motion x further."""
 
-    The direction of friction in them, in the place of that of the slip itself, makes the next stiffness that of
-    Newton's method with velocities and impulses as separate unknowns (Chan, Golub, Mulet 1999). Where points slip
-    slowly, one step of Newton's method for velocities alone turns their slip far, and it needs many: 54 iterations
-    instead of 12 for a soft block on the ground.
+    impulses: OfRows
+    stiffness: OfRows
+
+    def of_points(self) -> "LinearLaws":
+        """The laws of which an iteration reads the impulses: those of contacts, of bodies and of nodes."""
+        nodes = self.impulses.nodes
+        points = OfRows(None, None, self.impulses.contacts, None if nodes is None else OfNodes(nodes.contacts, None))
+        return LinearLaws(points, self.stiffness)
+
+
+def calc_linear_laws(problem: ConvexProblem, motion: OfRows, before: LinearLaws, change: OfRows) -> LinearLaws:
+    """The laws of a search's iteration at this motion, from those of the one before and the change since.
+
+    The impulses and the stiffness of box and coupled rows are exact. The stiffness of contacts has the direction of
+    friction that the laws before predict (`AbstractContactLaw.linear_law`).
     """
-    if impulses.nodes is None or stiffness.nodes is None or rate.nodes is None:
-        return None
-    linear = ca.matvec(ca.symmetric_matrix(stiffness.nodes.contacts), t * rate.nodes.contacts)
-    return impulses.nodes.contacts - linear
-
-
-def calc_laws_at_start(problem: ConvexProblem, motion: OfRows) -> list[tuple[OfRows, OfRows]]:
-    """Impulses and stiffness as if all contacts would stick; beside them those by law where contacts start at rest."""
-    contacts, others = problem.contacts, dataclasses.replace(problem, contacts=None)
+    contacts, nodes = problem.contacts, problem.nodes
+    others = dataclasses.replace(problem, contacts=None, nodes=None)
     impulses, stiffness = calc_impulses(others, motion), calc_stiffness(others, motion)
-    if problem.nodes is not None and motion.nodes is not None:
-        of_nodes = problem.nodes.sticking_law(motion.nodes)
-        impulses, stiffness = (
-            dataclasses.replace(x, nodes=y) for x, y in zip((impulses, stiffness), of_nodes, strict=True)
-        )
+    old = before.impulses, before.stiffness, change
+    if contacts is not None and motion.contacts is not None:
+        of_points = contacts.linear_law(motion.contacts, LawBefore(*(x.contacts for x in old)))
+        impulses, stiffness = with_both((impulses, stiffness), of_points, "contacts")
+    if nodes is not None and motion.nodes is not None:
+        of_points = nodes.linear_law(motion.nodes, LawBefore(*(x.nodes.contacts for x in old)))
+        impulses, stiffness = with_both((impulses, stiffness), of_points, "nodes")
+    return LinearLaws(impulses, stiffness)
+
+
+def with_both(rows: tuple[OfRows, OfRows], of_kind: tuple, kind: str) -> tuple[OfRows, OfRows]:
+    """Impulses and stiffness of all rows, with those of one kind in their place."""
+    impulses, stiffness = (dataclasses.replace(x, **{kind: y}) for x, y in zip(rows, of_kind, strict=True))
+    return impulses, stiffness
+
+
+def calc_laws_at_start(problem: ConvexProblem, motion: OfRows) -> list[LinearLaws]:
+    """The laws as if all contacts would stick; beside them those by law where contacts start at rest."""
+    contacts, nodes = problem.contacts, problem.nodes
+    others = dataclasses.replace(problem, contacts=None, nodes=None)
+    rows = calc_impulses(others, motion), calc_stiffness(others, motion)
+    if nodes is not None and motion.nodes is not None:
+        rows = with_both(rows, nodes.sticking_law(motion.nodes), "nodes")
     if contacts is None or motion.contacts is None:
-        return [(impulses, stiffness)]
+        return [LinearLaws(*rows)]
     if contacts.starts_at_rest:
         of_contacts = contacts.both_laws(motion.contacts)
     else:
         of_contacts = (contacts.sticking_law(motion.contacts),)
-    return [
-        (dataclasses.replace(impulses, contacts=impulse), dataclasses.replace(stiffness, contacts=of_points))
-        for impulse, of_points in of_contacts
-    ]
+    return [LinearLaws(*with_both(rows, of_points, "contacts")) for of_points in of_contacts]
 
 
 def calc_row_forces(problem: ConvexProblem, impulses: OfRows) -> Float[Array, " nv"]:

@@ -16,12 +16,11 @@ from mbjax.topology import TreeTopology
 from ..rows.rows_of_step import OfRows
 from .convex_problem import (
     ConvexProblem,
-    calc_impulses,
+    LinearLaws,
     calc_laws_at_start,
+    calc_linear_laws,
     calc_row_forces,
     calc_row_motion,
-    calc_stiffness,
-    estimate_impulses,
     row_power_along,
 )
 from .line_search import find_minimum
@@ -40,16 +39,12 @@ class ConvexSolution(NamedTuple):
 
 
 class ConvexSearch(NamedTuple):
-    """State of the search: vdot, (M + diag) vdot, the rows' motion and law, the residual, and finished worlds.
-
-    The stiffness is that of the next step's linear law, and so are the impulses, of contacts of nodes alone.
-    """
+    """State of the search: vdot, (M + diag) vdot, the rows' motion and laws, the residual, and finished worlds."""
 
     vdot: Float[Array, " nv"]
     inertial: Float[Array, " nv"]
     motion: OfRows
-    stiffness: OfRows
-    impulses: OfRows
+    laws: LinearLaws
     residual: Float[Array, " nv"]
     num_iterations: Int[Array, ""]
     still: Bool[Array, ""]  # the last step was lost in rounding
@@ -94,7 +89,7 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
         return ~(largest_over_first(scale * jnp.abs(residual)) > tolerance * largest_over_first(scale * size))
 
     def update(state: ConvexSearch) -> ConvexSearch:
-        direction = -matrix.solve(state.stiffness, state.residual)
+        direction = -matrix.solve(state.laws.stiffness, state.residual)
         inertial, rate = matrix.inertia_product(direction), calc_row_motion(problem, direction)
         power, power_rate = sum_over_first(direction * (state.inertial - applied)), sum_over_first(direction * inertial)
         of_rows = row_power_along(problem, state.motion, rate)
@@ -113,17 +108,15 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
         vdot, new_inertial, motion = advanced(
             (state.vdot, state.inertial, state.motion), t, (direction, inertial, rate)
         )
-        impulses = calc_impulses(problem, motion)
-        forces = calc_forces(impulses)
+        change = jax.tree.map(lambda x: t * x, rate)
+        laws = calc_linear_laws(problem, motion, state.laws, change)
+        forces = calc_forces(laws.impulses)
         residual = new_inertial - applied - forces
         balanced = is_balanced(residual, new_inertial, forces, tolerance)
         still = t * step <= lost
         converged = state.converged | (going & (balanced | (step <= lost) | (still & state.still)))
         count = state.num_iterations + jnp.where(going, 1, 0)
-        stiffness = calc_stiffness(problem, motion, estimate_impulses(state.impulses, state.stiffness, t, rate))
-        return ConvexSearch(
-            vdot, new_inertial, motion, stiffness, of_nodes_alone(impulses), residual, count, still, converged
-        )
+        return ConvexSearch(vdot, new_inertial, motion, laws.of_points(), residual, count, still, converged)
 
     def unfinished(state: ConvexSearch) -> Array:
         going = state.is_unfinished()
@@ -133,15 +126,13 @@ def search(topology: TreeTopology, problem: ConvexProblem, begun: ResumedSearch 
     zero = jnp.zeros((applied.shape[0], *worlds), applied.dtype)
     motion = jax.tree.map(jnp.zeros_like, calc_row_motion(problem, zero))
     no = jnp.zeros(worlds, bool)
-    of_laws = calc_laws_at_start(problem, motion)
-    laws = [(calc_forces(impulses), stiffness) for impulses, stiffness in of_laws]
-    (forces, stiffness), is_near = laws[0], no
-    for at_rest in laws[1:]:
+    starts = [(calc_forces(laws.impulses), laws.of_points()) for laws in calc_laws_at_start(problem, motion)]
+    (forces, laws), is_near = starts[0], no
+    for at_rest in starts[1:]:
         is_near = is_balanced(zero - applied - at_rest[0], zero, at_rest[0], NEARLY_BALANCED)
-        forces, stiffness = jax.tree.map(lambda x, y, near=is_near: jnp.where(near, x, y), at_rest, laws[0])
+        forces, laws = jax.tree.map(lambda x, y, near=is_near: jnp.where(near, x, y), at_rest, starts[0])
     residual = zero - applied - forces
-    impulses = of_nodes_alone(of_laws[0][0])
-    first = ConvexSearch(zero, zero, motion, stiffness, impulses, residual, jnp.zeros(worlds, jnp.int32), no, no)
+    first = ConvexSearch(zero, zero, motion, laws, residual, jnp.zeros(worlds, jnp.int32), no, no)
     if begun is not None:
         first = jax.tree.map(lambda new, old: jnp.where(begun.goes_on, old, new), first, begun.search)
         first = first._replace(converged=first.converged | ~begun.wanted)
@@ -152,14 +143,9 @@ def without_numbers(problem: ConvexProblem) -> ConvexSearch:
     """Zeros in the shapes of a search of one world."""
     zero, no = jnp.zeros_like(problem.v), jnp.zeros((), bool)
     motion = eqx.filter_eval_shape(calc_row_motion, problem, zero)
-    stiffness = eqx.filter_eval_shape(calc_stiffness, problem, motion)
-    motion, stiffness = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (motion, stiffness))
-    return ConvexSearch(zero, zero, motion, stiffness, of_nodes_alone(motion), zero, jnp.zeros((), jnp.int32), no, no)
-
-
-def of_nodes_alone(x: OfRows) -> OfRows:
-    """What is of contacts of nodes."""
-    return OfRows(None, None, None, x.nodes)
+    laws = eqx.filter_eval_shape(lambda problem, motion: calc_laws_at_start(problem, motion)[0], problem, motion)
+    motion, laws = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), (motion, laws.of_points()))
+    return ConvexSearch(zero, zero, motion, laws, zero, jnp.zeros((), jnp.int32), no, no)
 
 
 def advanced(x: Any, t: Float[Array, "*w"], direction: Any) -> Any:
