@@ -42,6 +42,7 @@ def test_the_direction_of_the_impulse_itself_gives_the_stiffness_and_others_stay
     v = jnp.array(rng.normal(size=(3, M)))
     exact, again = law.stiffness(v), law.stiffness(v, law.impulse(v))
     np.testing.assert_allclose(again, exact, rtol=1e-9, atol=1e-9 * float(jnp.abs(exact).max()))
+    np.testing.assert_array_equal(law.stiffness(v, jnp.zeros((3, M))), exact)  # of points that were apart
     for size in (0.1, 1.0, 10.0):
         other = law.stiffness(v, jnp.array(size * rng.normal(size=(3, M))))
         assert float(jnp.abs(other - exact).max()) > 1e-3 * float(jnp.abs(exact).max())
