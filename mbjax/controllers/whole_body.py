@@ -129,15 +129,15 @@ def solve_whole_body(
     """The program of one state, solved."""
     program = whole_body_program(model, state, tasks, contacts, active, weights)
     found = solve_quadratic_program(program)
-    nv, nu, unit = model.num_velocities, model.num_actuators, force_unit(model)
-    vdot, u, f = found.x[:nv], unit * found.x[nv : nv + nu], unit * found.x[nv + nu :]
+    nv, nu = model.num_velocities, model.num_actuators
+    vdot, u, f = jnp.split(found.x, [nv, nv + nu])
     return WholeBody(u, vdot, jnp.where(active[:, None], f.reshape(-1, 3), 0.0), found.converged)
 
 
 def whole_body_program(
     model: MultibodyModel, state: State, tasks: tuple, contacts: ContactPoints, active: Array, weights: Weights
 ) -> QuadraticProgram:
-    """The quadratic program in x = (vdot, u / W, f / W), W the robot's weight: its numbers are of one size."""
+    """The quadratic program in x = (vdot, u, f)."""
     nv, nu, count = model.num_velocities, model.num_actuators, len(contacts.frames)
     J_c, bias_c = contact_motion(model, state, contacts)
     H, g = task_costs(model, state, tasks)
@@ -146,6 +146,7 @@ def whole_body_program(
     H = H + jnp.einsum("c,cik,cil->kl", held, J_c, J_c) + weights.acceleration * jnp.eye(nv, dtype=model.dtype)
     g = g - jnp.einsum("c,cik,ci->k", held, J_c, wanted)
     small = jnp.concatenate([jnp.full(nu, weights.effort), jnp.full(3 * count, weights.force)])
+    small = small / force_unit(model) ** 2
     Q = jnp.zeros((nv + len(small), nv + len(small)), model.dtype).at[:nv, :nv].set(H)
     Q = Q.at[jnp.arange(nv, len(Q)), jnp.arange(nv, len(Q))].set(small)
     q = jnp.concatenate([g, jnp.zeros_like(small)])
@@ -185,14 +186,14 @@ def task_costs(model: MultibodyModel, state: State, tasks: tuple) -> tuple[Array
 
 
 def motion_rows(model: MultibodyModel, state: State, J_c: Array) -> tuple[Array, Array]:
-    """A and b of (M vdot + h) / W = B u / W + J_cᵀ f / W; locked velocities have vdot = 0 in its place."""
-    nv, unit = model.num_velocities, force_unit(model)
+    """A and b of M vdot - B u - J_cᵀ f = -h; locked velocities have vdot = 0 in its place."""
+    nv = model.num_velocities
     h = inverse_dynamics(model, state.q, state.v, jnp.zeros(nv, model.dtype), force_elements=True)
     forces = -jnp.concatenate([actuation_matrix(model), J_c.reshape(-1, nv).T], axis=1)
-    A = jnp.concatenate([mass_matrix(model, state.q) / unit, forces], axis=1)
+    A = jnp.concatenate([mass_matrix(model, state.q), forces], axis=1)
     locked = locked_velocities(model)
     A = jnp.where(locked[:, None], jnp.eye(nv, A.shape[1], dtype=A.dtype), A)
-    return A, jnp.where(locked, 0.0, -h / unit)
+    return A, jnp.where(locked, 0.0, -h)
 
 
 def limit_rows(model: MultibodyModel, contacts: ContactPoints, active: Array) -> tuple[Array, Array]:
@@ -202,7 +203,7 @@ def limit_rows(model: MultibodyModel, contacts: ContactPoints, active: Array) ->
     limit = model.parameters.effort_limit
     bounded = jnp.isfinite(limit)
     of_u = jnp.where(bounded[:, None], jnp.eye(nu, size, nv, dtype=model.dtype), 0.0)
-    most = jnp.where(bounded, jnp.where(bounded, limit, 0.0) / force_unit(model), 1.0)
+    most = jnp.where(bounded, limit, 1.0)
     same = jnp.eye(count, dtype=model.dtype)
     of_f = same[:, None, :, None] * contacts.pyramids().astype(model.dtype)[:, :, None, :]
     of_f = jnp.concatenate([jnp.zeros((5 * count, nv + nu), model.dtype), of_f.reshape(5 * count, 3 * count)], axis=1)
