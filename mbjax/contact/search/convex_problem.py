@@ -11,7 +11,7 @@ dt T a = Jᵀ γ / dt (`nodes/nodes_of_step.py`).
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -21,7 +21,6 @@ from mbjax.dynamics import ForwardDynamicsTerms, calc_force_at_rest, calc_invers
 from mbjax.dynamics.composite_body.mass_matrix_diagonal import calc_mass_matrix_diagonal
 from mbjax.execution.arrays import sum_over_axis
 from mbjax.linear_algebra import matrix_vector, transposed_matrix_vector
-from mbjax.spatial import component_algebra as ca
 from mbjax.topology import TreeTopology
 
 from ..forms.abstract_form import AbstractContactForm, AbstractDenseForm
@@ -146,12 +145,15 @@ def calc_linear_laws(problem: ConvexProblem, motion: OfRows, before: LinearLaws,
     contacts, nodes = problem.contacts, problem.nodes
     others = dataclasses.replace(problem, contacts=None, nodes=None)
     impulses, stiffness = calc_impulses(others, motion), calc_stiffness(others, motion)
-    old = before.impulses, before.stiffness, change
+
+    def law_before(of_kind: Callable[[OfRows], Any]) -> LawBefore:
+        return LawBefore(of_kind(before.impulses), of_kind(before.stiffness), of_kind(change))
+
     if contacts is not None and motion.contacts is not None:
-        of_points = contacts.linear_law(motion.contacts, LawBefore(*(x.contacts for x in old)))
+        of_points = contacts.linear_law(motion.contacts, law_before(lambda rows: rows.contacts))
         impulses, stiffness = with_both((impulses, stiffness), of_points, "contacts")
     if nodes is not None and motion.nodes is not None:
-        of_points = nodes.linear_law(motion.nodes, LawBefore(*(x.nodes.contacts for x in old)))
+        of_points = nodes.linear_law(motion.nodes, law_before(lambda rows: rows.nodes and rows.nodes.contacts))
         impulses, stiffness = with_both((impulses, stiffness), of_points, "nodes")
     return LinearLaws(impulses, stiffness)
 
