@@ -349,8 +349,8 @@ def advance_nodes(model: MultibodyModel, nodes: NodeState, v: Float[Array, "n 3"
     deformables = model.deformables
     assert deformables is not None
     mesh = deformables.mesh
-    moves = (deformables.enabled[mesh.body_of_node] != 0.0) & ~mesh.is_held
-    moves = moves[:, None]
+    is_on = deformables.enabled[mesh.body_of_node] != 0.0
+    moves = (is_on & ~mesh.is_held.reshape(-1, *(1,) * (is_on.ndim - 1)))[:, None]  # worlds may follow
     v = jnp.where(moves, v, 0.0)
     v0 = jnp.where(moves, nodes.velocity, 0.0)
     return NodeState(nodes.position + 0.5 * model.time_step * (v0 + v), v)
