@@ -47,6 +47,11 @@ def fresh(request):
         viewer.pause()
         viewer.release()
         viewer.gradient(None)
+        for what, visible in {"forces": True, "frames": False, "mass_center": False}.items():
+            viewer.show(what, visible)
+        with viewer._lock:  # the view's own thread takes no step between the two
+            viewer.simulate(mbjax.Inputs())
+            viewer.pause()
         viewer.state = mbjax.default_state(viewer.model)
 
 
@@ -187,11 +192,6 @@ def test_inputs_that_fail_stop_the_simulation_and_not_the_view(viewer, model) ->
     assert viewer.panel.note.content == "The simulation stopped: KeyError: 'gains'"
     viewer.play(sliding(model))
     assert waits_until(lambda: viewer.time > 0.1)
-    viewer.pause()
-    viewer.show("forces")
-    with viewer._lock:
-        viewer.simulate(mbjax.Inputs())  # for the tests that come after
-        viewer.pause()
 
 
 def test_several_trajectories_play_over_one_another(viewer, model) -> None:

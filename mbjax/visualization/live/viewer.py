@@ -290,11 +290,11 @@ class Viewer:
         """Goes back to a pose, and says in the panel and by a warning what made it stop."""
         what = "playback" if self._mode == "playing" else "simulation"
         words = f"The {what} stopped: {type(error).__name__}: {error}"
-        self._mode = "pose"
         self.panel.note.content = words
-        self.panel.show_mode(self._mode, self.time)
         with contextlib.suppress(ModelWarning):  # where warnings are errors, this thread goes on
             warnings.warn(f"Viewer: {words}", ModelWarning, stacklevel=2)
+        self._mode = "pose"  # after it was said: who sees that it stopped finds the reason
+        self.panel.show_mode(self._mode, self.time)
 
     def advance(self, elapsed: float) -> None:
         """Moves on by this many seconds of the trajectory or the simulation; the view does it by itself."""
