@@ -1,6 +1,7 @@
 """Long work says what it is at, once a second person would wonder; short, traced and unwatched work is silent."""
 
 import io
+import re
 import sys
 import threading
 import time
@@ -34,9 +35,9 @@ def terminal_in_place_of_stderr(monkeypatch) -> Terminal:
 
 
 def wait_for(stream: io.StringIO, text: str) -> None:
-    """Returns once the text was written; fails after ten seconds."""
-    end = time.monotonic() + 10.0
-    while text not in stream.getvalue():
+    """Returns once this and the seconds, few or many, were written; fails after half a minute."""
+    end = time.monotonic() + 30.0
+    while not re.search(rf"{re.escape(text)} … \d+ s", stream.getvalue()):
         assert time.monotonic() < end, f"{text!r} is not in {stream.getvalue()!r}"
         time.sleep(0.005)
 
@@ -45,14 +46,14 @@ def test_a_line_tells_compiling_from_running_and_the_last_one_stays(monkeypatch)
     terminal = terminal_in_place_of_stderr(monkeypatch)
 
     def slow_to_trace(x):
-        wait_for(terminal, "work: compiling … 0 s")
+        wait_for(terminal, "work: compiling")
         return x + 1.0
 
     with telling("work") as teller:
         jax.jit(slow_to_trace)(1.0)
-        wait_for(terminal, "work: running … 0 s")
+        wait_for(terminal, "work: running")
         teller.say("step 3")
-        wait_for(terminal, "work: step 3 … 0 s")
+        wait_for(terminal, "work: step 3")
     *lines, last, nothing = terminal.getvalue().replace("\n", "\r").split("\r")
     assert all(line.startswith("work: ") for line in lines if line.strip())
     assert last.startswith("work: ")
@@ -97,7 +98,7 @@ def test_only_who_watches_or_asks_is_told(monkeypatch) -> None:
             monkeypatch.setenv(progress.VARIABLE, variable)
         with telling("log", asked):
             if speaks:
-                wait_for(stream, "log: running … 0 s\n")
+                wait_for(stream, "log: running")
             else:
                 time.sleep(0.05)
         assert ("\r" in stream.getvalue(), bool(stream.getvalue())) == (False, speaks)
