@@ -62,14 +62,15 @@ def checked_numbers(
 ) -> Any:
     """Checks a value against a rule; returns an array of `shape`, or one number where `is_repeated` allows that.
 
-    The array is NumPy's in float64, unless the value is traced. Raises `ModelError`; its message begins with `label`
-    and says what was expected, what was given, and `hint`.
+    The array is NumPy's in float64, unless the value is traced. True and False are no numbers. Raises `ModelError`; its
+    message begins with `label` and says what was expected, what was given, and `hint`.
     """
     shapes = (shape, ()) if is_repeated else (shape,)
     known = is_known(value)
     numbers = as_numbers(value) if known else as_traced_numbers(value)
-    if numbers is None or numbers.shape not in shapes:
-        came = f"{shown(value)}" if numbers is None else f"shape {numbers.shape}: {shown(value)}"
+    if numbers is None or numbers.shape not in shapes or are_truth_values(value):
+        shape_given = "" if numbers is None or numbers.shape in shapes else f"shape {numbers.shape}: "
+        came = f"{shape_given}{shown(value)}"
         raise ModelError(f"{label}: {what} must be {counted(shape, is_repeated)}{of(unit)}, got {came}.{spaced(hint)}")
     if known and not np.all(rule.holds(numbers)):
         raise ModelError(f"{label}: {what} must be {rule.words}{of(unit)}, got {shown(value)}.{spaced(hint)}")
@@ -95,6 +96,12 @@ def as_numbers(value: Any) -> np.ndarray | None:
     if numbers.dtype.kind in "biuf":
         return numbers.astype(float)
     return numbers.astype(float) if numbers.dtype.kind == "V" and numbers.dtype.name == "bfloat16" else None
+
+
+def are_truth_values(value: Any) -> bool:
+    """Whether it is True or False, or an array or a list of nothing else."""
+    each = [x.dtype == bool if hasattr(x, "dtype") else isinstance(x, bool) for x in jax.tree.leaves(value)]
+    return bool(each) and all(each)
 
 
 def as_traced_numbers(value: Any) -> Any:
