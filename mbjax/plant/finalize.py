@@ -242,7 +242,7 @@ def build_layout(
         visual=tuple(tuple(b.visual) for b in plant.bodies),
         collision=tuple(tuple(b.collision) for b in plant.bodies),
         contact=contact,
-        report=(*limits_not_enforced(plant.joints), *plant.report.entries, *left_out),
+        report=(*limits_not_enforced(plant.joints, plant.time_step > 0.0), *plant.report.entries, *left_out),
         is_discrete=plant.time_step > 0.0,
     )
 

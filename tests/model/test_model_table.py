@@ -148,15 +148,21 @@ def test_limits_that_nothing_enforces_are_said_once():
 
 
 def test_position_limits_that_no_step_enforces_are_said_once():
-    plant = mbjax.MultibodyPlant(1e-2)
-    for name in ("one", "two"):
-        plant.add_rigid_body(name, inertia())
-    plant.add_joint(mbjax.BallRpyJoint("socket", "world", "one", position_limits=([-0.1] * 3, [0.1] * 3)))
-    plant.add_joint(hinge("elbow", "one", "two", position_limits=(-1.0, 1.0)))
-    (entry,) = plant.finalize().report()
-    assert (entry.status, entry.element) == ("recorded", "position limits")
-    assert "kept for random states and inverse kinematics, not enforced in a step" in entry.message
-    assert entry.message.endswith(": 'socket' (ball_rpy)")
+    def reported(time_step):
+        plant = mbjax.MultibodyPlant(time_step)
+        for name in ("one", "two"):
+            plant.add_rigid_body(name, inertia())
+        plant.add_joint(mbjax.BallRpyJoint("socket", "world", "one", position_limits=([-0.1] * 3, [0.1] * 3)))
+        plant.add_joint(hinge("elbow", "one", "two", position_limits=(-1.0, 1.0)))
+        (entry,) = plant.finalize().report()
+        assert (entry.status, entry.element) == ("recorded", "position limits")
+        return entry.message
+
+    discrete, continuous = reported(1e-2), reported(0.0)
+    assert "kept for random states and inverse kinematics, not enforced in a step" in discrete
+    assert discrete.endswith(": 'socket' (ball_rpy)")
+    assert "inverse kinematics, not enforced, as the plant is continuous; a time_step above 0" in continuous
+    assert continuous.endswith(": 'socket' (ball_rpy), 'elbow' (revolute)")
 
 
 def test_one_line_for_both_kinds_of_limits_of_a_file():
@@ -168,7 +174,7 @@ def test_one_line_for_both_kinds_of_limits_of_a_file():
         ('velocity="2"', ["velocity limits"]),
         ('effort="7" lower="-1" upper="1"', []),
     ):
-        model = mbjax.load(f'<robot name="r">{links}{joint.format(limit)}</robot>', base="fixed")
+        model = mbjax.load(f'<robot name="r">{links}{joint.format(limit)}</robot>', base="fixed", time_step=0.01)
         assert [e.element for e in model.report() if e.status == "recorded"] == said
 
 
