@@ -17,7 +17,7 @@ from mbjax.visualization.soft_contact_arrows import soft_contact_arrows
 from tests.gradients.checks import WHOLE_RUN
 
 from ..deformable_meshes import box_mesh
-from .test_deformable_bodies import DT, foam
+from .deformable_plants import DT, foam
 from .test_deformable_contact import PLACE, TILT, at, ground_plant, middle, rubber
 from .test_deformable_contact_against_drake import DrakeContact
 from .test_deformable_derivatives import check

@@ -14,40 +14,7 @@ from mbjax import parameters
 from mbjax.finite_elements import LAWS, lame_constants
 
 from ..deformable_meshes import box_mesh, held_bar
-
-FOAM = {
-    "youngs_modulus": 2e4,
-    "poissons_ratio": 0.4,
-    "mass_density": 500.0,
-    "mass_damping": 0.1,
-    "stiffness_damping": 0.01,
-}
-DT = 5e-3
-
-
-def foam(model: str, **changes: Any) -> mbjax.DeformableMaterial:
-    return mbjax.DeformableMaterial(**(FOAM | changes), model=model)
-
-
-def moving_state(model: mbjax.MultibodyModel, size: float = 3e-3, seed: int = 0) -> mbjax.State:
-    """The model's default state with nodes moved and moving at random, held ones left where they are."""
-    rng = np.random.default_rng(seed)
-    state = mbjax.default_state(model)
-    assert model.deformables is not None
-    assert state.nodes is not None
-    free = ~model.deformables.mesh.is_held[:, None]
-    x = state.nodes.position + jnp.where(free, size * rng.normal(size=state.nodes.position.shape), 0.0)
-    v = jnp.where(free, 0.2 * rng.normal(size=x.shape), 0.0)
-    return mbjax.State(state.q, state.v, state.time, mbjax.NodeState(x, v))
-
-
-class Wind(eqx.Module):
-    """A force per volume that differs from place to place, N/m³."""
-
-    k: jax.Array
-
-    def __call__(self, p_WQ: jax.Array) -> jax.Array:
-        return self.k * jnp.sin(20.0 * p_WQ)
+from .deformable_plants import DT, FOAM, DrakePlant, Wind, at_height, foam, moving_state, swinging_plant
 
 
 def residual_in_numpy(plant: Any, before: Any, after: Any, wind: float) -> np.ndarray:
@@ -131,91 +98,6 @@ def test_a_body_fixed_to_a_swinging_link_moves_as_in_drake(approximation: str, t
     assert abs(float(state.q[0])) > 0.1
 
 
-def swinging_plant(approximation: str = "sap") -> mbjax.MultibodyPlant:
-    """A link that swings about y, with a bar of foam fixed to it at one end."""
-    plant = mbjax.MultibodyPlant(DT, discrete_contact_approximation=approximation)
-    inertia = mbjax.SpatialInertia.solid_cube_with_mass(0.02, 0.02).shift(jnp.array([-0.03, 0.0, 0.0]))
-    link = plant.add_rigid_body("link", inertia)
-    plant.add_joint(mbjax.RevoluteJoint("swing", plant.world_frame, plant.frame(link), axis=[0.0, 1.0, 0.0]))
-    plant.add_deformable_body("bar", box_mesh((2, 1, 1), (0.04, 0.02, 0.02)), foam("linear_corotated"))
-    plant.add_fixed_constraint("bar", "link", shape=mbjax.Box((0.01, 0.1, 0.1)))
-    return plant
-
-
-class DrakePlant:
-    """The same body in Drake."""
-
-    efforts: tuple[float, ...] | list[float] = ()
-
-    def __init__(
-        self, pydrake_plant, fem, points, tetrahedra, law, tmp_path, approximation="sap", pose=None, properties=None
-    ) -> None:
-        from pydrake.geometry import GeometryInstance, Mesh, ProximityProperties
-        from pydrake.math import RigidTransform
-        from pydrake.systems.framework import DiagramBuilder
-
-        self.builder = DiagramBuilder()
-        self.plant, _ = pydrake_plant.AddMultibodyPlantSceneGraph(self.builder, DT)
-        kind = pydrake_plant.DiscreteContactApproximation
-        kinds = {"sap": kind.kSap, "similar": kind.kSimilar, "lagged": kind.kLagged}
-        self.plant.set_discrete_contact_approximation(kinds[approximation])
-        self.deformable_model = self.plant.mutable_deformable_model()
-        config = fem.DeformableBodyConfig()
-        config.set_youngs_modulus(FOAM["youngs_modulus"])
-        config.set_poissons_ratio(FOAM["poissons_ratio"])
-        config.set_mass_density(FOAM["mass_density"])
-        config.set_mass_damping_coefficient(FOAM["mass_damping"])
-        config.set_stiffness_damping_coefficient(FOAM["stiffness_damping"])
-        names = {"linear": fem.MaterialModel.kLinear, "linear_corotated": fem.MaterialModel.kLinearCorotated}
-        config.set_material_model(names[law])
-        file = tmp_path / "bar.vtk"
-        lines = [
-            "# vtk DataFile Version 3.0",
-            "bar",
-            "ASCII",
-            "DATASET UNSTRUCTURED_GRID",
-            f"POINTS {len(points)} double",
-        ]
-        lines += [" ".join(f"{x:.17g}" for x in p) for p in points]
-        lines += [f"CELLS {len(tetrahedra)} {5 * len(tetrahedra)}", *("4 " + " ".join(map(str, t)) for t in tetrahedra)]
-        lines += [f"CELL_TYPES {len(tetrahedra)}", *["10"] * len(tetrahedra), ""]
-        file.write_text("\n".join(lines))
-        instance = GeometryInstance(RigidTransform() if pose is None else pose, Mesh(str(file), 1.0), "bar")
-        instance.set_proximity_properties(ProximityProperties() if properties is None else properties)
-        self.body = self.deformable_model.RegisterDeformableBody(instance, config, 1.0)
-        self.bodies = [self.body]
-
-    def add_swinging_link(self) -> None:
-        from pydrake.geometry import Box
-        from pydrake.math import RigidTransform
-        from pydrake.multibody.tree import RevoluteJoint, SpatialInertia, UnitInertia
-
-        G = UnitInertia.SolidCube(0.02).ShiftFromCenterOfMass([-0.03, 0, 0])
-        link = self.plant.AddRigidBody("link", SpatialInertia(0.02, [0.03, 0, 0], G))
-        self.plant.AddJoint(RevoluteJoint("swing", self.plant.world_frame(), link.body_frame(), [0, 1, 0]))
-        self.deformable_model.AddFixedConstraint(
-            self.body, link, RigidTransform(), Box(0.01, 0.1, 0.1), RigidTransform()
-        )
-
-    def run(self, steps: int) -> list[np.ndarray]:
-        from pydrake.systems.analysis import Simulator
-
-        self.plant.Finalize()
-        simulator = Simulator(self.builder.Build())
-        self.context = self.plant.GetMyMutableContextFromRoot(simulator.get_mutable_context())
-        if self.efforts:
-            self.plant.get_actuation_input_port().FixValue(self.context, self.efforts)
-        found = []
-        for k in range(steps):
-            simulator.AdvanceTo((k + 1) * DT)
-            of_bodies = [self.deformable_model.GetPositions(self.context, body).T for body in self.bodies]
-            found.append(np.concatenate(of_bodies))
-        return found
-
-    def q(self) -> np.ndarray:
-        return self.plant.GetPositions(self.context)
-
-
 @pytest.mark.whole_run("momenta of motions that are known, below, and blocks that fall as in Drake")
 def test_free_bodies_keep_their_momenta_and_fall() -> None:
     """Two bodies in one plant, of different laws, without damping by mass, one without gravity."""
@@ -236,10 +118,6 @@ def test_free_bodies_keep_their_momenta_and_fall() -> None:
     np.testing.assert_allclose(after.center_of_mass[1], fall, atol=1e-12)  # the midpoint rule is exact here
     energies = mbjax.deformable_energies(model, trajectory.final_state)
     assert (energies.elastic > 0.0).all()
-
-
-def at_height(z: float) -> mbjax.RigidTransform:
-    return mbjax.RigidTransform(jnp.eye(3), jnp.array([0.0, 0.0, z]))
 
 
 @pytest.mark.whole_run("single worlds as in Drake, above; broken ones in tests/contact/test_drops.py")
@@ -281,85 +159,6 @@ def test_numbers_have_names_groups_and_can_be_drawn() -> None:
     chosen, _ = eqx.partition(model, parameters.materials(model))
     assert len(jax.tree.leaves(chosen)) == 5
     np.testing.assert_allclose(model.deformables.mass("soft"), 500.0 * 8e-6)
-
-
-def misuse(**changes: Any) -> Any:
-    """A plant with a foam cube, and a body to which it may be fixed."""
-    plant = mbjax.MultibodyPlant(changes.pop("time_step", DT))
-    plant.add_rigid_body("link", mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.1))
-    mesh = changes.pop("mesh", box_mesh((1, 1, 1), (0.02, 0.02, 0.02)))
-    plant.add_deformable_body("cube", mesh, foam("linear", **changes))
-    return plant
-
-
-BAD = {
-    "E": (lambda: misuse(youngs_modulus=0.0), "youngs_modulus must be a finite number > 0 of Pa|youngs_modulus"),
-    "nu": (lambda: misuse(poissons_ratio=0.5), "poissons_ratio must be a number between -1 and 0.5"),
-    "density": (lambda: misuse(mass_density=-1.0), "mass_density must be a finite number > 0"),
-    "damping": (lambda: misuse(stiffness_damping=-1.0), "stiffness_damping must be a finite number >= 0"),
-    "law": (lambda: foam("rubber"), "there is no model 'rubber'"),
-    "unstable law": (lambda: foam("neo_hookean", poissons_ratio=0.0), "stable_neo_hookean"),
-    "per element": (lambda: misuse(youngs_modulus=[1e4, 2e4]), "2 numbers, and the mesh 6 elements"),
-    "continuous": (lambda: misuse(time_step=0.0), "discrete plant"),
-    "wall without nodes": (
-        lambda: misuse().set_wall_boundary_condition("cube", [0, 0, -1], [0, 0, 1]),
-        "no node of 'cube' is behind the wall",
-    ),
-    "wall with all nodes": (
-        lambda: misuse().set_wall_boundary_condition("cube", [0, 0, 1], [0, 0, 1]),
-        "all nodes of 'cube'",
-    ),
-    "no node in the shape": (
-        lambda: misuse().add_fixed_constraint("cube", "link", shape=mbjax.Sphere(1e-3), X_BA=at_height(1.0)),
-        "no node of 'cube' is within the shape",
-    ),
-    "name": (lambda: misuse().add_fixed_constraint("kube", "link", shape=mbjax.Sphere(1.0)), "Did you mean 'cube'"),
-    "force": (lambda: misuse().add_force_density(3.0), "expected a function of p_WQ"),
-    "volume": (lambda: misuse().add_force_density(lambda p: p, per="mass"), "per must be one of"),
-    "one number": (lambda: misuse().add_force_density(lambda p: p[:1]), r"<lambda> .* an array of shape \(1,\), where"),
-    "no array": (lambda: misuse().add_force_density(lambda p: [p, p, p]), "<lambda> of p_WQ .* returns a list, where"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_refused_with_its_reason(case: str) -> None:
-    call, message = BAD[case]
-    with pytest.raises(mbjax.ModelError, match=message):
-        call()
-
-
-def test_nodes_held_twice_and_states_that_do_not_fit_are_refused() -> None:
-    plant = misuse()
-    plant.set_wall_boundary_condition("cube", [1e-6, 0, 0], [1, 0, 0])
-    with pytest.raises(mbjax.ModelError, match="held already"):
-        plant.add_fixed_constraint("cube", "link", shape=mbjax.Box((1.0, 1.0, 1.0)))
-    fixed = misuse()
-    beside = mbjax.RigidTransform(jnp.eye(3), jnp.array([-0.02, 0.0, 0.0]))
-    fixed.add_fixed_constraint("cube", "link", shape=mbjax.Box((0.01, 1.0, 1.0)), X_BA=beside)
-    with pytest.raises(mbjax.ModelError, match="would be held twice"):
-        fixed.set_wall_boundary_condition("cube", [0.02 - 1e-6, 0, 0], [-1, 0, 0])
-    model = plant.finalize()
-    state = mbjax.default_state(model)
-    with pytest.raises(mbjax.ModelError, match=r"state.nodes.position has shape \(3, 3\)"):
-        mbjax.step(model, mbjax.State(state.q, state.v, None, mbjax.NodeState(jnp.zeros((3, 3)), jnp.zeros((3, 3)))))
-    rigid = mbjax.load(mbjax.reference_models.path("pendulum"), time_step=DT)
-    with pytest.raises(mbjax.ModelError, match="no deformable bodies"):
-        mbjax.step(rigid, dataclasses.replace(mbjax.default_state(rigid), nodes=state.nodes))
-    with pytest.raises(mbjax.ModelError, match="fewer than three nodes"):
-        mbjax.deformable_equilibrium(misuse().finalize())
-    with pytest.raises(mbjax.ModelError, match=r"simulate: .*deformable bodies.*take mbjax\.rollout"):
-        mbjax.simulate(model, state, save_at=jnp.array([0.0, 0.1]))
-    with pytest.raises(mbjax.ModelError, match=r"time_derivatives: .*deformable bodies.*take mbjax\.step"):
-        mbjax.time_derivatives(model, state)
-    batch = jax.tree.map(lambda x: jnp.stack([x, x]), model)
-    for call in (
-        lambda: mbjax.deformable_energies(batch, state),
-        lambda: mbjax.deformable_momentum(batch, state),
-        lambda: mbjax.deformable_equilibrium(batch),
-        lambda: mbjax.set_deformable_enabled(batch, "cube", False),
-    ):
-        with pytest.raises(mbjax.ModelError, match="batch of models"):
-            call()
 
 
 @pytest.mark.whole_run("one that is off touches nothing, in test_contact_between_deformables.py")
@@ -477,29 +276,3 @@ def test_momenta_and_energies_of_motions_that_are_known() -> None:
     np.testing.assert_allclose(energies.elastic[0], 0.1 * 0.2 * 0.1 * (lame.mu + 0.5 * lame.lam) * 0.2**2, rtol=1e-12)
     kinetic = 0.5 * each * np.sum((np.asarray(u) + np.cross(w, r)) ** 2)
     np.testing.assert_allclose(energies.kinetic[0], kinetic, rtol=1e-12)
-
-
-def test_setters_keep_nodes_and_what_knows_rigid_bodies_alone_refuses() -> None:
-    from mbjax import system_identification as si
-    from mbjax import trajectory_optimization as to
-
-    model = swinging_plant().finalize()
-    state = moving_state(model)
-    for changed in (mbjax.set_positions(model, state, [0.1]), mbjax.set_velocities(model, state, [0.1])):
-        np.testing.assert_array_equal(changed.nodes.position, state.nodes.position)
-    with pytest.raises(mbjax.ModelError, match="Problem: the model has deformable bodies"):
-        to.Problem(model, state, 3, terminal=lambda model, state: state.q[0])
-    with pytest.raises(mbjax.ModelError, match="linearize: the model has deformable bodies"):
-        to.linearize(model, state, jnp.zeros(0))
-    names = model.position_names(), model.velocity_names()
-    for made in (
-        mbjax.random_state(model, jax.random.key(0)),
-        mbjax.random_state_within_limits(model, jax.random.key(0)),
-        mbjax.state_from_drake(model, state.q, state.v, *names),
-        mbjax.state_from_mujoco(model, state.q, state.v),
-        mbjax.state_from_pinocchio(model, state.q, state.v, ["swing"]),
-    ):
-        np.testing.assert_array_equal(made.nodes.position, model.deformables.rest_positions())
-    unknown = si.Parameters(model, {"youngs_modulus:bar": si.positive()})
-    doubled = unknown.model(unknown.initial + jnp.log(2.0))
-    np.testing.assert_allclose(doubled.deformables.youngs_modulus, 2.0 * FOAM["youngs_modulus"])

@@ -16,7 +16,7 @@ from mbjax.simulation.discrete_acceleration import calc_discrete_acceleration
 from tests.gradients.checks import WHOLE_RUN
 
 from ..deformable_meshes import box_mesh
-from .test_deformable_bodies import DT, foam
+from .deformable_plants import DT, foam
 from .test_deformable_derivatives import check
 
 CELLS, SIDE, MODULUS = (2, 2, 2), 0.06, 1e6

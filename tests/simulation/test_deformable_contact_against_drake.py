@@ -10,7 +10,7 @@ import pytest
 import mbjax
 
 from ..deformable_meshes import box_mesh
-from .test_deformable_bodies import DT, DrakePlant, foam
+from .deformable_plants import DT, DrakePlant, foam
 from .test_deformable_contact import (
     BLOCK,
     MODULUS,

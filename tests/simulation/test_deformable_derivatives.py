@@ -13,7 +13,7 @@ import mbjax
 from tests.gradients.checks import WHOLE_RUN
 
 from ..deformable_meshes import held_bar
-from .test_deformable_bodies import Wind, foam, moving_state, swinging_plant
+from .deformable_plants import Wind, foam, moving_state, swinging_plant
 
 rng = np.random.default_rng(0)
 

@@ -15,7 +15,7 @@ from mbjax.visualization.deformable_surfaces import deformable_surfaces, surface
 
 from ..deformable_meshes import box_mesh, held_bar
 from ..saving.test_save import assert_same_model, saved_and_loaded
-from .test_deformable_bodies import DT, FOAM, at_height, foam, misuse, moving_state
+from .deformable_plants import DT, FOAM, at_height, cube_plant, foam, moving_state
 from .test_deformable_contact import (
     TILT,
     compliant,
@@ -183,7 +183,7 @@ def test_derivatives_of_a_step_with_contact() -> None:
 def test_what_is_shown_and_refused() -> None:
     with pytest.raises(mbjax.ModelError, match=r"elements must be one of 'linear', 'quadratic', got 'cubic'"):
         mbjax.MultibodyPlant(DT).add_deformable_body("cube", CUBE, elements="cubic")
-    plant = misuse()
+    plant = cube_plant()
     plant.add_deformable_body("fine", CUBE, foam("linear"), elements="quadratic", pose=at_height(0.1))
     with pytest.raises(mbjax.ModelError, match="all nodes of 'fine'"):
         plant.set_wall_boundary_condition("fine", [0.0, 0.0, 1.0], [0.0, 0.0, 1.0])
