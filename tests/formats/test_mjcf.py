@@ -365,6 +365,46 @@ def test_mesh_is_placed_as_in_its_file(tmp_path) -> None:
     assert {tuple(x) for x in vertices.round(5)} == {tuple(x) for x in expected.round(5)}
 
 
+REFERENCES = {  # refpos, refquat and scale of a mesh, and whether they shear it
+    "equal scales": ("2 2 2", "1 0.2 0.3 0.4", False),
+    "mirrored": ("-2 2 2", "1 0.2 0.3 0.4", False),
+    "exchanged axes": ("1 -2 3", "0.5 0.5 0.5 0.5", False),
+    "no rotation": ("1 -2 3", "1 0 0 0", False),
+    "shear": ("1 2 3", "1 0.2 0.3 0.4", True),
+}
+
+
+@pytest.mark.parametrize("what", REFERENCES)
+def test_mesh_with_a_reference_is_where_mujoco_has_it(what, tmp_path) -> None:
+    """The hull has MuJoCo's vertices; those of the file, drawn with scale and pose, are where they are, or nowhere."""
+    scale, refquat, is_sheared = REFERENCES[what]
+    (tmp_path / "tetra.obj").write_text(TETRAHEDRON)
+    reference = f'refpos="0.1 0.2 0.3" refquat="{refquat}" scale="{scale}"'
+    (tmp_path / "m.xml").write_text(WITH_MESH.format("tetra").replace('scale="0.1 0.2 0.3"', reference))
+    plant = mbjax.MultibodyPlant()
+    mbjax.Parser(plant, meshes="hull").add_models(tmp_path / "m.xml")
+    drawn, touched = plant.body("b").visual[0], plant.body("b").collision[0]
+    assert isinstance(drawn.shape, Mesh)
+    assert isinstance(touched.shape, Convex)
+    assert (drawn.shape.path is None) == is_sheared == said(plant, "ignored", "shear it")
+    corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]) * drawn.shape.scale
+    places = [
+        np.array(vertices) @ np.array(geometry.rotation).T + geometry.translation
+        for geometry, vertices in ((drawn, corners), (touched, touched.shape.vertices))
+    ]
+    apart = np.linalg.norm(places[0][:, None] - places[1], axis=-1)
+    assert is_sheared or max(*apart.min(axis=0), *apart.min(axis=1)) < 1e-6
+    assert np.linalg.det(drawn.rotation) == pytest.approx(1.0)
+
+
+def test_meshes_without_a_file_touch_with_their_hulls() -> None:
+    asset = '<asset><mesh name="t" vertex="0 0 0 1 0 0 0 2 0 0 0 3"/></asset>'
+    plant = read('<joint/><geom type="mesh" mesh="t"/>', top=asset, meshes="hull")
+    (touched,) = plant.body("b").collision
+    assert isinstance(touched.shape, Convex)
+    assert said(plant, "used", "mesh 't'", "convex hull")
+
+
 def test_a_missing_mesh_is_warned_of_and_one_that_gives_mass_refused(tmp_path) -> None:
     file = tmp_path / "m.xml"
     file.write_text(WITH_MESH.format("none"))

@@ -31,6 +31,7 @@ from .read_pairs import Touching, touching_pairs
 
 LAST_GROUP_DRAWN = 2  # as MuJoCo's viewer does at first
 DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)
+NEGLIGIBLE_SHEAR = 1e-9
 
 
 def read_geoms(compiled: Compiled, robot: RobotRecord, notes: LoadNotes, hulls: bool) -> None:
@@ -111,15 +112,15 @@ def read_shape(compiled: Compiled, geom: int, notes: LoadNotes) -> Shape | None:
         case G.mjGEOM_BOX:
             return Box((2.0 * size[0], 2.0 * size[1], 2.0 * size[2]))
         case G.mjGEOM_MESH:
-            return mesh_of(compiled, geom)
+            return mesh_of(compiled, geom, notes)
     element, name = compiled.element("geom", geom), compiled.names["geom"][geom]
     kind = str(G(m.geom_type[geom]).name).removeprefix("mjGEOM_").lower()
     notes.unsupported(element, f"geom '{name}': shapes of type {kind} are neither drawn nor touched")
     return None
 
 
-def mesh_of(compiled: Compiled, geom: int) -> Mesh:
-    """The file of a mesh, with the scale the file gives it."""
+def mesh_of(compiled: Compiled, geom: int, notes: LoadNotes) -> Mesh:
+    """The file of a mesh, with its scale; without a path where its vertices are not those of a file."""
     m, index = compiled.m, int(compiled.m.geom_dataid[geom])
     name = compiled.names["mesh"][index]
     file = mesh_file(m, index)
@@ -128,8 +129,32 @@ def mesh_of(compiled: Compiled, geom: int) -> Mesh:
     folder = os.path.dirname(os.path.abspath(compiled.file))
     candidates = (os.path.join(folder, file), os.path.join(folder, compiled.spec.meshdir or "", file))
     path = next((os.path.normpath(c) for c in candidates if os.path.isfile(c)), None)
-    x, y, z = (float(scale) for scale in m.mesh_scale[index])
+    found = reference_of(compiled, index)
+    if found is None:
+        what = "its refquat and its scale together shear it, and a sheared mesh is not drawn; scale its file instead"
+        notes.add(IGNORED, f"mesh '{file}'", what, compiled.element("geom", geom).place)
+        return Mesh(file, None)
+    x, y, z = found[1].tolist()
     return Mesh(file, path, (x, y, z))
+
+
+def reference_of(compiled: Compiled, index: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Pose (4, 4) and scale (3,) that make MuJoCo's vertices of those in a mesh's file; None where that takes a shear.
+
+    MuJoCo turns a vertex v of the file into diag(scale) R^T (v - refpos), R the rotation of refquat. That is a scaling
+    followed by a rotation where R diag(scale)^2 R^T is diagonal: for equal scales, or where R exchanges axes only.
+    """
+    mesh, scale = compiled.spec.meshes[index], np.array(compiled.m.mesh_scale[index], float)
+    R, refpos = pose(mesh.refquat, np.zeros(3))[:3, :3], np.array(mesh.refpos, float)
+    A, X = scale[:, None] * R.T, np.eye(4)
+    if not np.array_equal(R, np.eye(3)):
+        squares = A.T @ A
+        if np.abs(squares - np.diag(np.diag(squares))).max() > NEGLIGIBLE_SHEAR * squares.max():
+            return None
+        scale = np.copysign(np.sqrt(np.diag(squares)), np.prod(scale))
+        X[:3, :3] = A / scale
+    X[:3, 3] = -A @ refpos
+    return X, scale
 
 
 def mesh_file(m: Any, index: int) -> str:
@@ -145,16 +170,18 @@ def placed(compiled: Compiled, geom: int, name: str, shape: Shape, rgba: Any) ->
     if isinstance(shape, Mesh):  # MuJoCo moves the vertices of a mesh into a frame of its own
         index = int(m.geom_dataid[geom])
         X_BG = X_BG @ np.linalg.inv(pose(m.mesh_quat[index], m.mesh_pos[index]))
+        found = reference_of(compiled, index)
+        X_BG = X_BG if found is None else X_BG @ found[0]
     rotation: Any = tuple(map(tuple, X_BG[:3, :3].tolist()))
     translation: Any = tuple(X_BG[:3, 3].tolist())
     return Geometry(name, shape, rotation, translation, rgba)
 
 
 def hull_shape(compiled: Compiled, geom: int, shape: Shape, notes: LoadNotes) -> Shape:
-    """The convex hull of a mesh, of MuJoCo's vertices; other shapes as they are."""
-    if not isinstance(shape, Mesh) or shape.path is None:
-        return shape
+    """The convex hull of a mesh, of MuJoCo's vertices; other shapes, and meshes that are missing, as they are."""
     m, index = compiled.m, int(compiled.m.geom_dataid[geom])
+    if not isinstance(shape, Mesh) or compiled.names["mesh"][index] in compiled.missing:
+        return shape
     start, element = m.mesh_vertadr[index], compiled.element("geom", geom)
     try:
         points = np.asarray(m.mesh_vert[start : start + m.mesh_vertnum[index]], float)
