@@ -44,6 +44,9 @@ def said(plant: mbjax.MultibodyPlant, *words: str) -> bool:
 
 
 JOINT = '<joint name="j" {}/>' + BALL
+TWO_MOTORS = (
+    '<actuator><motor name="a" joint="j" ctrlrange="-2 2"/><motor name="c" joint="j" ctrlrange="-{0} {0}"/></actuator>'
+)
 USED = {
     "model": ("", "", lambda p: p.instance_names[2] == "m"),
     "inertial": (
@@ -123,6 +126,11 @@ USED = {
         JOINT.format('actuatorfrcrange="-3 3"'),
         '<actuator><motor name="a" joint="j"/></actuator>',
         lambda p: p.actuator("a").effort_limit == 3.0,
+    ),
+    "actuatorfrcrange that two actuators cannot exceed": (
+        JOINT.format('actuatorfrcrange="-3 3"'),
+        TWO_MOTORS.format(1),
+        lambda p: p.actuator("a").effort_limit == 2.0,
     ),
     "position": (
         JOINT.format(""),
@@ -225,6 +233,12 @@ REFUSED = {
         '<actuator><motor name="a" site="s"/></actuator>',
         "",
         "one hinge or slide",
+    ),
+    "actuatorfrcrange of two actuators": (
+        JOINT.format('actuatorfrcrange="-3 3"'),
+        TWO_MOTORS.format(1.5),
+        "",
+        "bounds the sum of actuators 'a' and 'c' by 3",
     ),
     "polynomial": (
         '<joint name="k"/>' + JOINT.format(""),

@@ -14,6 +14,8 @@ from .compiled import Compiled
 from .read_bodies import HINGE, SLIDE, any_of
 from .read_tendons import joints_of_tendon
 
+ROUNDING = 1e-12
+
 
 @dataclasses.dataclass
 class Law:
@@ -40,6 +42,23 @@ def read_actuators(compiled: Compiled, robot: RobotRecord, notes: LoadNotes) -> 
         if law is not None:
             add_damping(compiled, index, law, robot)
             robot.actuators.append(read_actuator(compiled, index, law, element, notes))
+    refuse_bounds_of_sums(compiled, robot, notes)
+
+
+def refuse_bounds_of_sums(compiled: Compiled, robot: RobotRecord, notes: LoadNotes) -> None:
+    """Refuses an `actuatorfrcrange` that several actuators together can exceed: MuJoCo clamps their sum."""
+    m = compiled.m
+    for index in np.flatnonzero(m.jnt_actfrclimited).tolist():
+        name, bound = compiled.names["joint"][index], float(np.abs(m.jnt_actfrcrange[index]).max())
+        actuators = [actuator for actuator in robot.actuators if actuator.joint == name]
+        largest = sum(actuator.options["effort_limit"] for actuator in actuators)
+        if len(actuators) > 1 and largest > bound * (1.0 + ROUNDING):
+            names = " and ".join(f"'{actuator.name}'" for actuator in actuators)
+            notes.unsupported(
+                compiled.element("joint", index),
+                f"joint '{name}': actuatorfrcrange bounds the sum of actuators {names} by {bound:g}, which is not "
+                "simulated; each of them alone is kept within it",
+            )
 
 
 def add_damping(compiled: Compiled, index: int, law: Law, robot: RobotRecord) -> None:
