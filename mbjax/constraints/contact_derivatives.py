@@ -175,7 +175,7 @@ def calc_response(inverse: Float[Array, "nv nv"], rows: ContactConstraintRows) -
     """Inverts the system. A row that later ones imply is left out."""
     X_T = products_of_columns(ca.transpose(rows.G), inverse)
     S = products_of_columns(ca.transpose(rows.G), ca.transpose(X_T))
-    kept = factor_semidefinite(lax.stop_gradient(S)).kept & rows.active
+    kept = factor_semidefinite(*lax.stop_gradient((S, rows.G))).kept & rows.active
     pairs, size = kept[:, None] & kept[None], S.shape[0]
     one = jnp.eye(size, dtype=S.dtype).reshape(size, size, *(1 for _ in S.shape[2:]))
     S_inverse = jnp.where(pairs, inverse_of_branches(chain(size), jnp.where(pairs, S, one)), 0.0)

@@ -58,8 +58,8 @@ def of_rows(G, b):
 
 
 @jax.jit
-def of_semidefinite(S, b):
-    factor = factor_semidefinite(S)
+def of_semidefinite(S, G, b):
+    factor = factor_semidefinite(S, G)
     return factor.kept, solve_semidefinite(factor, b)
 
 
@@ -74,7 +74,7 @@ def test_rows_after_a_small_pivot_are_counted_right(dtype: type) -> None:
         plane = np.array([[1.0, 2.0], [-0.6, 1.0], [0.0, 1.0], [1.0, sine], [1.0, 0.0]])
         rows.append(plane @ turn[:2])
     G = jnp.asarray(np.stack(rows, axis=-1), dtype)
-    kept, _ = of_semidefinite(jnp.einsum("ikw,jkw->ijw", G, G, precision="highest"), G[:, 0])
+    kept, _ = of_semidefinite(jnp.einsum("ikw,jkw->ijw", G, G, precision="highest"), G, G[:, 0])
     np.testing.assert_array_equal(kept.T, [[False, False, False, True, True]] * len(small))
 
 
@@ -179,7 +179,7 @@ def test_dependent_rows_are_left_out() -> None:
     np.testing.assert_allclose(np.einsum("mnw,nw->mw", G, x), b, atol=1e-12)
     np.testing.assert_allclose(np.einsum("mnw,mw->nw", G, c), x, atol=1e-12)  # the shortest x lies in the row space
     S = np.einsum("mnw,knw->mkw", G, G)
-    kept, x = of_semidefinite(S, b)
+    kept, x = of_semidefinite(S, G, b)
     np.testing.assert_array_equal(np.sum(kept, axis=0), [4, 4, 5])
     assert not np.any(np.asarray(kept)[1, :2]), "of equal rows the last is kept"
     np.testing.assert_allclose(np.einsum("mkw,kw->mw", S, x), b, atol=1e-10)
@@ -190,12 +190,28 @@ def test_nearly_dependent_rows_are_kept() -> None:
     kept, x, _ = of_rows(G, np.array([[1.0], [2.0]]))
     assert np.all(kept)
     np.testing.assert_allclose(x[:, 0], [1.0, 1e4, 0.0], rtol=1e-9)
-    kept, _ = of_semidefinite(np.einsum("mnw,knw->mkw", G, G), np.array([[1.0], [2.0]]))
+    kept, _ = of_semidefinite(np.einsum("mnw,knw->mkw", G, G), G, np.array([[1.0], [2.0]]))
     assert np.all(kept)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_of_light_and_heavy_bodies_are_kept_and_cancelled_ones_are_not(dtype: type) -> None:
+    """Mobilities say nothing of independence: here that of the first row is 1e-13 of the second's."""
+    eps = np.finfo(dtype).eps
+    G = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 10.0 * eps], [0.0, 0.0, 0.0]], dtype)[..., None]
+    inverse_masses = np.array([1e-6, 1e7, 1.0], dtype)
+    S = np.einsum("mnw,n,knw->mkw", G, inverse_masses, G)
+    kept, x = of_semidefinite(S, G, np.ones((4, 1), dtype))
+    np.testing.assert_array_equal(kept[:, 0], [True, True, False, False])
+    np.testing.assert_allclose(x[:, 0], [1e6, 1e-7, 0.0, 0.0], rtol=8 * eps)
+    compliant = factor_semidefinite(S + np.eye(4, dtype=dtype)[..., None], G, np.ones((4, 1), dtype))
+    assert np.all(compliant.kept)
+
+
 def test_bad_numbers_are_not_hidden() -> None:
-    _, x = of_semidefinite(np.full((1, 1, 2), [[[np.nan, 2.0]]]), np.ones((1, 2)))
+    _, x = of_semidefinite(
+        np.full((1, 1, 2), [[[np.nan, 2.0]]]), np.full((1, 1, 2), [[[np.nan, 1.0]]]), np.ones((1, 2))
+    )
     assert np.isnan(x[0, 0])
     assert x[0, 1] == 0.5
 
@@ -207,7 +223,7 @@ def test_no_rows_and_one(rows: int) -> None:
     assert kept.shape == (rows, WORLDS)
     assert x.shape == (3, WORLDS)
     np.testing.assert_allclose(x, np.full((3, WORLDS), rows / 3.0), atol=1e-15)
-    assert of_semidefinite(np.ones((rows, rows, WORLDS)), np.ones((rows, WORLDS)))[1].shape == (rows, WORLDS)
+    assert of_semidefinite(np.ones((rows, rows, WORLDS)), G, np.ones((rows, WORLDS)))[1].shape == (rows, WORLDS)
 
 
 def test_the_program_does_not_grow() -> None:

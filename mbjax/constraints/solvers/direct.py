@@ -23,7 +23,7 @@ class Direct(AbstractConstraintSolver):
 
     def init(self, system: KktMatrix) -> DirectFactor:
         velocities = eliminate_velocities(system)
-        return DirectFactor(velocities, factor_semidefinite(velocities.S))
+        return DirectFactor(velocities, factor_semidefinite(velocities.S, system.G, system.regularization))
 
     def solve(
         self, system: KktMatrix, factor: DirectFactor, rhs_v: Float[Array, "nv *w"], rhs_c: Float[Array, "nc *w"]

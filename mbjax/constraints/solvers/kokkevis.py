@@ -36,7 +36,7 @@ class Kokkevis(AbstractConstraintSolver):
         G_T = jnp.swapaxes(system.G, 0, 1)
         X = jax.vmap(inertia.times, 1, 1)(G_T)
         S = add_to_diagonal(sum_of_outer(G_T, X), system.regularization)
-        return KokkevisFactor(inertia, X, factor_semidefinite(S))
+        return KokkevisFactor(inertia, X, factor_semidefinite(S, system.G, system.regularization))
 
     def solve(
         self, system: KktMatrix, factor: KokkevisFactor, rhs_v: Float[Array, "nv *w"], rhs_c: Float[Array, "nc *w"]

@@ -57,7 +57,7 @@ class Proximal(AbstractConstraintSolver):
         largest = jnp.max(S[jnp.arange(n), jnp.arange(n)], axis=0, initial=0.0)
         shift = mu * jnp.where(largest > 0.0, largest, 1.0)
         damped, _ = factor_branches(chain(n), add_to_diagonal(S, jnp.broadcast_to(shift, (n, *shift.shape))))
-        return ProximalFactor(velocities, damped, factor_semidefinite(S))
+        return ProximalFactor(velocities, damped, factor_semidefinite(S, system.G, system.regularization))
 
     def solve(
         self, system: KktMatrix, factor: ProximalFactor, rhs_v: Float[Array, "nv *w"], rhs_c: Float[Array, "nc *w"]

@@ -35,7 +35,7 @@ class RangeSpace(AbstractConstraintSolver):
         G_T = jnp.swapaxes(system.G, 0, 1)
         X = jax.vmap(lambda column: solve_branches(parents, inertia, column), 1, 1)(G_T)
         S = add_to_diagonal(products_of_columns(G_T, X), system.regularization)
-        return RangeSpaceFactor(inertia, X, factor_semidefinite(S))
+        return RangeSpaceFactor(inertia, X, factor_semidefinite(S, system.G, system.regularization))
 
     def solve(
         self, system: KktMatrix, factor: RangeSpaceFactor, rhs_v: Float[Array, "nv *w"], rhs_c: Float[Array, "nc *w"]
