@@ -14,7 +14,8 @@ REPRESENTATIONS = ("polygon", "triangle")
 
 @dataclasses.dataclass(frozen=True)
 class ContactSettings:
-    """Drake's settings of contact, with Drake's numbers; the approximation is that of the discrete step.
+    """Drake's settings of contact, with Drake's numbers; the approximation is that of the discrete step, where Drake's
+    default is "lagged".
 
     `max_contacts` bounds how many points a world works on at a time, `max_pairs` how many pairs of each two kinds of
     shapes the broad phase leaves; None: all there may be. Two settings are not Drake's and are off by default:

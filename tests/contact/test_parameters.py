@@ -1,12 +1,14 @@
 """Default stiffness, combination rules and time scale beside Drake's."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import mbjax
 from mbjax.contact.points.contact_parameters import calc_default_stiffness_and_dissipation, calc_pair_parameters
 from mbjax.geometry import Geometry, ProximityProperties, Sphere
-from tests.contact.scenes import ContactTwin
+from tests.contact.scenes import ContactTwin, free
 
 
 @pytest.mark.parametrize("allowance", [1e-3, 5e-4])
@@ -55,3 +57,22 @@ def test_a_rigid_one_leaves_the_other_all() -> None:
     assert jnp.array_equal(found.weight_A, jnp.ones(1))
     assert jnp.array_equal(found.hunt_crossley_dissipation, d[None])
     assert jnp.array_equal(found.dynamic_friction, jnp.zeros(1))
+
+
+def test_forces_of_continuous_plants_act_where_drakes_do() -> None:
+    """Midway between the surfaces, whichever is softer; in steps, nearer to the stiff one's."""
+    scene = ContactTwin(time_step=0.0)
+    for name, stiffness in (("soft", 1e4), ("hard", 3e4)):
+        scene.body(name, 1.0)
+        scene.shape(name, name, Sphere(0.1), stiffness=stiffness, dissipation=2.0)
+    twin = scene.done()
+    start = (free((0.0, 0.0, 0.0), w=(0.0, 2.0, 0.0), v=(0.1, 0.0, 0.0)), free((0.02, 0.0, 0.19)))
+    q, v = (jnp.asarray(np.concatenate(x)) for x in zip(*start, strict=True))
+    root = scene.diagram.CreateDefaultContext()
+    context = scene.theirs.GetMyMutableContextFromRoot(root)
+    scene.theirs.SetPositionsAndVelocities(context, np.concatenate([q[twin.to_drake_q], v[twin.to_drake_v]]))
+    theirs = scene.theirs.get_generalized_acceleration_output_port().Eval(context)
+    ours = jax.jit(lambda q, v: mbjax.outputs(twin.model, mbjax.State(q, v)))(q, v)
+    np.testing.assert_allclose(ours.generalized_acceleration[twin.to_drake_v], theirs, atol=1e-9 * np.abs(theirs).max())
+    contact = scene.theirs.get_contact_results_output_port().Eval(context).point_pair_contact_info(0)
+    np.testing.assert_allclose(ours.contact_results.point[0], contact.contact_point(), atol=1e-12)

@@ -68,7 +68,8 @@ def calc_points_of_kind(
     p_MaA_W, p_MbB_W = (in_slots(take(poses.p_MG_W, side, 1), k, 1) for side in (A, B))
     reaches = contact.prediction or reach is not None
     distance, normal_A, p_ACa = flat(witnesses.distance, 0), -flat(witnesses.normal, 1), flat(witnesses.point, 1)
-    p_AC_W = ca.matvec(R_WA, p_ACa + ca.scale(normal_A, (1.0 - of_points.weight_A) * distance))
+    weight_A = of_points.weight_A if model.is_discrete else jnp.full_like(distance, 0.5)  # as in Drake
+    p_AC_W = ca.matvec(R_WA, p_ACa + ca.scale(normal_A, (1.0 - weight_A) * distance))
     exists = flat(witnesses.valid, 0)
     return ContactPoints(
         distance,
