@@ -11,6 +11,7 @@ from .default_body_poses import pose_in_body
 from .queries import PlantQueries
 
 NEGLIGIBLE = 1e-12  # of lengths and of axes' components
+ROUNDING = 8.0  # times the type's epsilon; moments about an axis that are smaller parts of mass × length² count as zero
 REMEDY = "Give it mass and inertia, weld it, or give the joint's actuator a rotor inertia."
 
 
@@ -33,7 +34,8 @@ def reject_joints_that_move_nothing(plant: PlantQueries, topology: TreeTopology)
             continue
         outboard = [plant.joints[topology.mobod_joints[child]] for child in children.get(mobod, [])]
         if not outboard:
-            reject_light_tip(joint, members)
+            poses = poses or placements(plant, topology)
+            reject_light_tip(joint, members, poses)
         elif len(outboard) == 1 and outboard[0].index not in exempt and not any(map(mass_of, members)):
             poses = poses or placements(plant, topology)
             reject_repeated_direction(joint, outboard[0], members, poses)
@@ -46,16 +48,33 @@ def followers_carry_mass(plant: PlantQueries, topology: TreeTopology, leader: in
     return any(mass_of(plant.bodies[b]) > 0.0 for b, mobod in enumerate(topology.body_mobods) if moved[mobod])
 
 
-def reject_light_tip(joint: AbstractJoint, members: list[Body]) -> None:
-    """Refuses a tip that can translate but has no mass, or can turn but has no inertia."""
+def reject_light_tip(joint: AbstractJoint, members: list[Body], X_MB: dict[int, np.ndarray]) -> None:
+    """Refuses a tip that can translate but has no mass, or can turn but has no inertia (a hinge: about its axis)."""
     massless = not any(map(mass_of, members)) and not all(joint.angular_velocities)
     inertialess = any(joint.angular_velocities) and all(largest_moment_of(body) == 0.0 for body in members)
+    what = "no rotational inertia"
+    if joint.kind == "revolute" and not inertialess:
+        inertialess = not any(has_moment_about_axis(body, X_MB[body.index], np.asarray(joint.axis)) for body in members)
+        what = "no inertia about the joint's axis"
     if massless or inertialess:
-        what = "no mass" if not any(map(mass_of, members)) else "no rotational inertia"
+        what = what if any(map(mass_of, members)) else "no mass"
         raise ModelError(
             f"{place_of(members)}body '{members[0].name}' has {what} and nothing outboard of it, so joint "
             f"'{joint.name}' ({joint.kind}) moves nothing and the mass matrix is singular. {REMEDY}"
         )
+
+
+def has_moment_about_axis(body: Body, X_MB: np.ndarray, axis_M: np.ndarray) -> bool:
+    """Whether a body's moment of inertia about an axis through Mo is more than rounding of its mass × length²."""
+    if body.inertia is None or mass_of(body) == 0.0:
+        return False
+    xx, yy, zz, xy, xz, yz = np.asarray(body.inertia.unit_inertia.moments_products(), float)
+    G_BBo_B = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    com, axis, p_BoMo_B = np.asarray(body.inertia.com, float), X_MB[:3, :3].T @ axis_M, -X_MB[:3, :3].T @ X_MB[:3, 3]
+    about_Mo = np.sum(np.cross(axis, com - p_BoMo_B) ** 2) - np.sum(np.cross(axis, com) ** 2)
+    square = np.abs(G_BBo_B).max() + com @ com + p_BoMo_B @ p_BoMo_B
+    rounding = ROUNDING * np.finfo(np.asarray(body.inertia.mass).dtype).eps
+    return bool(axis @ G_BBo_B @ axis + about_Mo > rounding * square)
 
 
 def reject_repeated_direction(

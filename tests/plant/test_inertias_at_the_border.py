@@ -9,6 +9,7 @@ from pydrake.math import RigidTransform as DrakeTransform
 from pydrake.multibody.plant import MultibodyPlant as DrakePlant
 
 import mbjax
+from mbjax.spatial import rpy_to_matrix
 from tests.model.plants import bias_term, chain_of, force_elements, forward_dynamics, inertia, mass_matrix
 from tests.models import make_twin, relative_error
 
@@ -24,6 +25,37 @@ def test_point_mass_at_the_origin_resists_no_hinge():
     point = mbjax.SpatialInertia(2.0, np.zeros(3), mbjax.UnitInertia.zero())
     with pytest.raises(mbjax.ModelError, match="body 'link0' has no rotational inertia"):
         chain_of(point).finalize()
+
+
+def test_a_rod_resists_no_hinge_along_itself():
+    """The moment about the axis of all that is welded together counts, not the largest one."""
+    direction = np.array([0.3, -0.5, 0.8]) / np.linalg.norm([0.3, -0.5, 0.8])
+    rod = mbjax.SpatialInertia.thin_rod_with_mass(1.3, 0.7, direction)
+    offset = mbjax.RigidTransform(rpy_to_matrix(jnp.array([0.3, -0.2, 0.9])), np.array([0.1, 0.2, 0.3]))
+
+    def model(axis, p=(0.0, 0.0, 0.0), welded=None, armature=0.0):
+        plant = mbjax.MultibodyPlant()
+        plant.add_rigid_body("rod", rod)
+        to_hinge = mbjax.RigidTransform(offset.rotation, np.array(p))
+        axis_M = np.asarray(offset.rotation).T @ axis
+        plant.add_joint(mbjax.RevoluteJoint("j", "world", "rod", axis=axis_M, X_BM=to_hinge, armature=armature))
+        if welded is not None:
+            plant.add_rigid_body("tool", welded)
+            plant.weld_frames("rod", "tool", offset)
+        return plant.finalize()
+
+    on_axis = np.asarray(offset.rotation).T @ (0.4 * direction - np.asarray(offset.translation))
+    for tool in (None, mbjax.SpatialInertia.point_mass(2.0, on_axis)):
+        with pytest.raises(mbjax.ModelError, match=r"'rod' has no inertia about the joint's axis.*rotor inertia"):
+            model(direction, 0.2 * direction, tool)
+    beside_axis = mbjax.SpatialInertia.point_mass(1e-6, on_axis + np.array([1e-3, 0.0, 0.0]))
+    models = [
+        model(direction + np.array([0.0, 1e-3, 0.0])),
+        model(direction, p=(1e-4, 0.0, 0.0)),
+        model(direction, armature=1e-9),
+        model(direction, welded=beside_axis),
+    ]
+    assert all(mass_matrix(each, jnp.zeros(1))[0, 0] > 0.0 for each in models)
 
 
 @pytest.mark.whole_run("massless and tiny links among the pitfalls")
