@@ -353,15 +353,23 @@ def test_what_has_no_place_is_refused_or_reported() -> None:
     assert 'timestep="0.002"' in mbjax.to_mjcf(stepped)
 
 
-def test_a_text_is_a_str_with_a_report(tmp_path) -> None:
-    model = mbjax.load("pendulum")
+def test_a_text_is_a_str_with_a_report(tmp_path, monkeypatch) -> None:
+    """Files are UTF-8, also where the locale's encoding is ASCII."""
+
+    def write_in_ascii(path, text, encoding="ascii"):
+        path.write_bytes(text.encode(encoding))
+
+    monkeypatch.setattr(Path, "write_text", write_in_ascii)
+    text = Path(mbjax.reference_models.path("pendulum")).read_text(encoding="utf-8")
+    model = mbjax.load(text.replace('"pendulum"', '"größe"'))
     for write in WRITERS:
         path = Path(tmp_path / f"{write.__name__}.xml")
         text = write(model, path)
         assert isinstance(text, str)
         assert isinstance(text, mbjax.Written)
         assert all(isinstance(entry.element, str) for entry in text.report)
-        assert path.read_text() == text
+        assert path.read_text(encoding="utf-8") == text
+        assert "größe" in text
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert mbjax.load(path).num_velocities == 1

@@ -48,7 +48,7 @@ def to_mjcf(
     text = MjcfWriter(records, notes, MeshFiles(path, mesh_folder, notes)).text()
     written = notes.finish(text)
     if path is not None:
-        Path(path).write_text(text)
+        Path(path).write_text(text, encoding="utf-8")
     return written
 
 

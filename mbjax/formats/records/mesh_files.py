@@ -45,7 +45,7 @@ class MeshFiles:
         known = self._written.get(hull.vertices)
         if known is None:
             file = self._free_file(self.mesh_folder, name, ".obj")
-            file.write_text(surface_text(np.array(hull.vertices)))
+            file.write_text(surface_text(np.array(hull.vertices)), encoding="utf-8")
             known = self._written[hull.vertices] = self._named(file)
         return known
 

@@ -58,7 +58,7 @@ def to_sdf(
     text = SdfWriter(records, notes, MeshFiles(path, mesh_folder, notes)).text()
     written = notes.finish(text)
     if path is not None:
-        Path(path).write_text(text)
+        Path(path).write_text(text, encoding="utf-8")
     return written
 
 

@@ -48,7 +48,7 @@ def to_urdf(
     text = UrdfWriter(records, notes, meshes).text()
     written = notes.finish(text)
     if path is not None:
-        Path(path).write_text(text)
+        Path(path).write_text(text, encoding="utf-8")
     return written
 
 
