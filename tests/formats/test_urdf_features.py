@@ -11,7 +11,7 @@ from pydrake.multibody.parsing import Parser as DrakeParser
 from pydrake.multibody.plant import MultibodyPlant as DrakePlant
 
 from mbjax.errors import ModelWarning, UnsupportedError
-from mbjax.formats import Parser, load, to_urdf
+from mbjax.formats import Parser, load, to_mjcf, to_sdf, to_urdf
 from mbjax.formats.urdf import leftovers as urdf_leftovers
 from mbjax.geometry import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from mbjax.plant import MultibodyPlant
@@ -291,6 +291,24 @@ def test_shapes(xml, shape):
     assert [g.name for g in body.collision] == ["a_collision"]
     assert all(g.shape == shape and g.translation == (1, 2, 3) for g in (*body.visual, *body.collision))
     assert not caught
+
+
+def test_names_of_shapes_are_kept_by_role_and_changes_reported():
+    """A visual and a collision may share a name, in every format and through all of them."""
+    ball = '<geometry><sphere radius="1"/></geometry>'
+    plant, _ = built(
+        '<link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+        f'<visual name="s">{ball}</visual><collision name="s">{ball}</collision><collision name="s">{ball}</collision>'
+        "</link>"
+    )
+    assert [g.name for g in plant.bodies[1].visual] == ["s"]
+    assert [g.name for g in plant.bodies[1].collision] == ["s", "s_1"]
+    assert reported(plant, "repaired", "called 's_1' here: link 'a' has another <collision> of that name")
+    model = plant.finalize()
+    for write in (to_urdf, to_sdf, to_mjcf):
+        written = load(write(model), contact_model="point").layout
+        assert [g.name for g in written.visual[1]][:1] == ["s"]
+        assert [g.name for g in written.collision[1]] == ["s", "s_1"]
 
 
 def test_materials_named_inline_and_defined_later():

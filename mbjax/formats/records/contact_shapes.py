@@ -5,7 +5,7 @@ import numpy as np
 from mbjax.errors import MissingPackageError
 from mbjax.geometry import Convex, Mesh, Shape
 from mbjax.geometry.mesh_hull import MAX_VERTICES, describe_cut, read_mesh_hull
-from mbjax.model import IGNORED, USED
+from mbjax.model import IGNORED, REPAIRED, USED
 
 from ..files.resource_paths import ResourceFinder, words_for_tried
 from ..notes.load_notes import LoadNotes
@@ -47,6 +47,16 @@ def warn_of_missing_files(finder: ResourceFinder, notes: LoadNotes) -> None:
             notes.file,
         )
         notes.warn(f"mesh files not found ({hint})", f"'{filename}' ({where})")
+
+
+def shape_name(element: XmlElement, link_name: str, taken: dict[str, int], notes: LoadNotes) -> str:
+    """The name of a <visual> or <collision>, one of its kind in the link; `notes` says where it is not the file's."""
+    given = element.attributes.get("name")
+    name = unique_name(given or f"{link_name}_{element.tag}", taken)
+    if given and name != given:
+        message = f"called '{name}' here: link '{link_name}' has another <{element.tag}> of that name"
+        notes.add(REPAIRED, element.label, message, element.place)
+    return name
 
 
 def unique_name(name: str, taken: dict[str, int]) -> str:

@@ -24,9 +24,8 @@ def read_link(link: Vertex, geometry: GeometryReader, notes: LoadNotes, inertia:
     _refuse_other_physics(element, notes)
     record = LinkRecord(link.name, element.line, element.place)
     record.inertia = read_inertia(link, geometry, notes, inertia)
-    taken_names: dict[str, int] = {}
-    record.visual = geometry.visuals(link, taken_names)
-    record.collision = geometry.collisions(link, taken_names)
+    record.visual = geometry.visuals(link)
+    record.collision = geometry.collisions(link)
     return record
 
 

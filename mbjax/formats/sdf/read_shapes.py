@@ -10,7 +10,7 @@ from mbjax.model import IGNORED, REPAIRED
 from mbjax.spatial import RigidTransform
 
 from ..notes.load_notes import LoadNotes
-from ..records.contact_shapes import shape_for_contact, unique_name
+from ..records.contact_shapes import shape_for_contact, shape_name
 from ..records.robot_records import CollisionRecord
 from ..xml.tree import XmlElement
 from ..xml.values import required_text, shortest_rotation_from_z
@@ -53,9 +53,10 @@ class GeometryReader:
     notes: LoadNotes
     hulls: bool
 
-    def visuals(self, link: Vertex, taken_names: dict[str, int]) -> list[Geometry]:
+    def visuals(self, link: Vertex) -> list[Geometry]:
         """What is seen of a link."""
-        found = []
+        found: list[Geometry] = []
+        taken_names: dict[str, int] = {}
         for element in link.element.all("visual", "drake:visual"):
             read = without_prefix(element) if element.tag == "drake:visual" else element
             made = None if self._is_off(read) else self._geometry(read, link, taken_names)
@@ -63,9 +64,10 @@ class GeometryReader:
                 found.append(made)
         return found
 
-    def collisions(self, link: Vertex, taken_names: dict[str, int]) -> list[CollisionRecord]:
+    def collisions(self, link: Vertex) -> list[CollisionRecord]:
         """What touches of a link."""
-        found = []
+        found: list[CollisionRecord] = []
+        taken_names: dict[str, int] = {}
         for element in link.element.all("collision"):
             made = self._geometry(element, link, taken_names)
             properties = read_proximity_properties(element, link.name, self.notes)
@@ -76,7 +78,7 @@ class GeometryReader:
     def _geometry(self, element: XmlElement, link: Vertex, taken_names: dict[str, int]) -> Geometry | None:
         """One <visual> or <collision>; None where it has no shape."""
         holder = required_child(element, "geometry")
-        name = required_text(element, "name")
+        required_text(element, "name")
         if self._has_no_shape(element, holder):
             return None
         placed = self.placed_shape(element, holder, link)
@@ -85,7 +87,7 @@ class GeometryReader:
         shape_element, shape, X_LG = placed
         is_collision = element.tag == "collision"
         return Geometry(
-            name=unique_name(name, taken_names),
+            name=shape_name(element, link.name, taken_names, self.notes),
             shape=shape_for_contact(shape_element, shape, self.hulls, self.notes) if is_collision else shape,
             rotation=tuple(np.asarray(X_LG.rotation).tolist()),
             translation=tuple(np.asarray(X_LG.translation).tolist()),

@@ -41,13 +41,14 @@ class SdfShapes:
         self.add_shapes(element, link)
 
     def add_shapes(self, element: Element, link: LinkRecord) -> None:
-        taken: dict[str, int] = {}
+        seen: dict[str, int] = {}
+        touching: dict[str, int] = {}
         for geometry in link.visual:
-            shape = self._add_shape(element, "visual", geometry, link.name, taken)
+            shape = self._add_shape(element, "visual", geometry, link.name, seen)
             if shape is not None and geometry.rgba is not None:
                 add(add(shape, "material"), "diffuse", geometry.rgba)
         for record in link.collision:
-            shape = self._add_shape(element, "collision", record.geometry, link.name, taken)
+            shape = self._add_shape(element, "collision", record.geometry, link.name, touching)
             if shape is not None and not isinstance(record.geometry.shape, Mesh):
                 label = f"shape '{record.geometry.name}' of '{link.name}'"
                 inner = add(shape, "drake:proximity_properties")

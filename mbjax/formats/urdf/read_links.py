@@ -28,12 +28,13 @@ def read_link(element: XmlElement, geometry: GeometryReader, notes: LoadNotes, i
             notes.warn(message, f"line {inertial.line}")
     elif inertial is not None:
         link.inertia = _read_inertia(inertial, link.name, notes, inertia)
-    taken_names: dict[str, int] = {}
-    link.visual = [geometry.read(child, link.name, taken_names) for child in element.all("visual")]
+    names_of_visuals: dict[str, int] = {}
+    names_of_collisions: dict[str, int] = {}
+    link.visual = [geometry.read(child, link.name, names_of_visuals) for child in element.all("visual")]
     link.collision = [
         CollisionRecord(
             child.place,
-            geometry.read(child, link.name, taken_names),
+            geometry.read(child, link.name, names_of_collisions),
             read_proximity_properties(child, link.name, notes),
         )
         for child in element.all("collision")

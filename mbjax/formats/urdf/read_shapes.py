@@ -10,7 +10,7 @@ from mbjax.model import IGNORED, KEPT, REPAIRED
 
 from ..files.resource_paths import ResourceFinder
 from ..notes.load_notes import LoadNotes
-from ..records.contact_shapes import shape_for_contact, unique_name
+from ..records.contact_shapes import shape_for_contact, shape_name
 from ..xml.tree import XmlElement
 from ..xml.values import numbers, origin_pose, required_number, required_numbers, required_text
 
@@ -55,7 +55,7 @@ class GeometryReader:
         X_BG = origin_pose(element, self.notes)
         shape = self._shape(shape_element)
         return Geometry(
-            name=unique_name(element.attributes.get("name") or f"{link_name}_{element.tag}", taken_names),
+            name=shape_name(element, link_name, taken_names, self.notes),
             shape=self._touching(shape_element, shape) if element.tag == "collision" else shape,
             rotation=tuple(np.asarray(X_BG.rotation).tolist()),
             translation=tuple(np.asarray(X_BG.translation).tolist()),
