@@ -33,7 +33,10 @@ from .deformable_material import DeformableMaterial as DeformableMaterial
 from .elements import Body as Body
 from .elements import Frame as Frame
 from .elements import JointActuator as JointActuator
+from .hydroelastic_meshes import WHAT_FITS as WHAT_FITS
+from .hydroelastic_meshes import geometries_with_surfaces as geometries_with_surfaces
 from .hydroelastic_meshes import hydroelastic_topology as hydroelastic_topology
+from .hydroelastic_meshes import is_mesh_inside_out as is_mesh_inside_out
 from .hydroelastic_meshes import numbers_of_shape as numbers_of_shape
 from .geometry_selection import GeometryNames as GeometryNames
 from .geometry_selection import checked_pairs as checked_pairs
@@ -50,6 +53,7 @@ from .known_coordinates import require_finite as require_finite
 from .known_coordinates import require_positions as require_positions
 from .known_coordinates import require_velocities as require_velocities
 from .leaf_rules import COLLISION_RULES as COLLISION_RULES
+from .leaf_rules import DEFORMABLE_RULES as DEFORMABLE_RULES
 from .leaf_rules import ELEMENT_RULES as ELEMENT_RULES
 from .leaf_rules import ORDERED_LIMITS as ORDERED_LIMITS
 from .leaf_rules import PARAMETER_RULES as PARAMETER_RULES

@@ -7,18 +7,11 @@ import numpy as np
 
 from mbjax.errors import ModelError
 from mbjax.finite_elements import MODELS
-from mbjax.number_rules import NOT_NEGATIVE, POSITIVE, NumberRule, is_known, known_numbers, shown
+from mbjax.number_rules import is_known, known_numbers, shown
 
+from .deformable_bodies import MATERIAL_NUMBERS
+from .leaf_rules import DEFORMABLE_RULES
 from .lookup import near_matches
-
-POISSON = NumberRule("a number between -1 and 0.5, both left out", lambda x: (x > -1.0) & (x < 0.5))
-RULES = {
-    "youngs_modulus": (POSITIVE, "Pa"),
-    "poissons_ratio": (POISSON, ""),
-    "mass_density": (POSITIVE, "kg/m³"),
-    "mass_damping": (NOT_NEGATIVE, "1/s"),
-    "stiffness_damping": (NOT_NEGATIVE, "s"),
-}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,10 +36,10 @@ class DeformableMaterial:
             raise ModelError(
                 f"DeformableMaterial: there is no model {shown(self.model)}. {near_matches(str(self.model), MODELS)}"
             )
-        for name, (rule, unit) in RULES.items():
-            value = getattr(self, name)
-            count = np.size(value) if is_known(value) and np.ndim(value) == 1 else 0
-            numbers = known_numbers("DeformableMaterial", name, value, rule, (count,) if count else (), unit=unit)
+        for name in MATERIAL_NUMBERS:
+            value, leaf = getattr(self, name), DEFORMABLE_RULES[name]
+            shape = (np.size(value),) if is_known(value) and np.ndim(value) == 1 and np.size(value) else ()
+            numbers = known_numbers("DeformableMaterial", name, value, leaf.rule, shape, unit=leaf.unit)
             object.__setattr__(self, name, numbers)
         if self.model == "neo_hookean" and np.any(np.asarray(self.poissons_ratio) <= 0.125):
             raise ModelError(
@@ -56,7 +49,7 @@ class DeformableMaterial:
 
     def require_elements(self, call: str, count: int) -> None:
         """Raises `ModelError` for arrays that do not have a number for each of `count` elements."""
-        for name in RULES:
+        for name in MATERIAL_NUMBERS:
             size = np.size(getattr(self, name))
             if np.ndim(getattr(self, name)) == 1 and size != count:
                 raise ModelError(

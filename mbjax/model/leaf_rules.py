@@ -81,7 +81,9 @@ COLLISION_RULES = {
     "smoothing_length": LeafRule("contact_smoothing_length", "m", NOT_NEGATIVE),
 }
 
-POISSONS_RATIO = BetweenRule("between -1 and 0.5", lambda x: (x > -1.0) & (x < 0.5), low=-1.0, high=0.5)
+POISSONS_RATIO = BetweenRule(
+    "a number between -1 and 0.5, both left out", lambda x: (x > -1.0) & (x < 0.5), low=-1.0, high=0.5
+)
 
 # By the names of the fields of deformable bodies.
 DEFORMABLE_RULES = {

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,8 +16,9 @@ from mbjax.linear_algebra import eigenvalues
 from mbjax.number_rules import DIRECTION, FINITE, NumberRule, is_finite
 from mbjax.spatial import central_second_moment
 
+from .deformable_bodies import MATERIAL_NUMBERS
 from .hydroelastic_meshes import WHAT_FITS, geometries_with_surfaces, is_mesh_inside_out, numbers_of_shape
-from .leaf_rules import COLLISION_RULES, ELEMENT_RULES, ORDERED_LIMITS, PARAMETER_RULES, LeafRule
+from .leaf_rules import COLLISION_RULES, DEFORMABLE_RULES, ELEMENT_RULES, ORDERED_LIMITS, PARAMETER_RULES, LeafRule
 from .multibody_model import MultibodyModel
 
 INDEX_OF_LEAF = {  # of leaves that some geometries have
@@ -64,6 +66,9 @@ def find_number_by_number(model: MultibodyModel) -> Iterator[Finding]:
             if name == "time_step" and not model.is_discrete:
                 leaf = dataclasses.replace(leaf, rule=TIME_STEP_OF_CONTINUOUS)
             yield from find_in_leaf(section, name, leaf, values)
+    for name, leaf in DEFORMABLE_RULES.items() if model.deformables is not None else ():
+        for values in jax.tree.leaves(eqx.filter(getattr(model.deformables, name), eqx.is_inexact_array)):
+            yield from find_in_leaf("deformables", name, leaf, values)
     yield from find_in_elements(model)
 
 
@@ -178,6 +183,8 @@ def row_names(model: MultibodyModel, section: str, name: str) -> list[str]:
     layout = model.layout
     if section in ("collision", "others"):
         return geometry_names(model, section, name)
+    if section == "deformables":
+        return deformable_names(model, name)
     if section != "parameters":
         return []
     joints = layout.joints
@@ -211,6 +218,20 @@ def by_place(model: MultibodyModel, places: str) -> list[str]:
     moving = sorted((j for j in model.layout.joints if j.mobod > 0), key=lambda j: getattr(j, places).start)
     names = unique_names(model.layout.joints)
     return [names[j.index] for j in moving for _ in range(getattr(j, places).stop - getattr(j, places).start)]
+
+
+def deformable_names(model: MultibodyModel, name: str) -> list[str]:
+    """Name of the deformable body for each row of a leaf that has one for each body, or for each of its elements."""
+    deformables = model.deformables
+    assert deformables is not None
+    if name in ("enabled", "dynamic_friction", "relaxation_time"):
+        return [f"'{body}'" for body in deformables.names]
+    if name not in MATERIAL_NUMBERS:
+        return []
+    at = [deformables.layout.numbers_of(name, k) for k in range(deformables.num_bodies)]
+    return [
+        f"'{body}'" for body, place in zip(deformables.names, at, strict=True) for _ in range(place.stop - place.start)
+    ]
 
 
 def geometry_names(model: MultibodyModel, section: str, name: str) -> list[str]:

@@ -10,12 +10,23 @@ from jaxtyping import Array, PRNGKeyArray
 
 from mbjax.errors import ModelError
 from mbjax.execution import require_one_model
-from mbjax.model import COLLISION_RULES, PARAMETER_RULES, MultibodyModel, leaf_name
-from mbjax.number_rules import is_known
+from mbjax.model import (
+    COLLISION_RULES,
+    DEFORMABLE_RULES,
+    PARAMETER_RULES,
+    WHAT_FITS,
+    MultibodyModel,
+    geometries_with_surfaces,
+    is_mesh_inside_out,
+    leaf_name,
+)
+from mbjax.number_rules import is_known, shown
 from mbjax.parameters import KINDS, NamedNumber, NumberKind, matching_numbers, named_numbers
 
 from .distributions import Distribution
 from .keys import require_one_key
+
+LEAF_RULES = {"parameters": PARAMETER_RULES, "collision": COLLISION_RULES, "deformables": DEFORMABLE_RULES}
 
 Drawn = tuple[int, Distribution, list[NamedNumber]]  # place among the patterns, what is drawn, for which numbers
 
@@ -67,6 +78,7 @@ def domain_randomizer(
             require_valid(model, i, batched, drawn)
         models = jax.tree.unflatten(structure, [batched.get(i, leaf) for i, leaf in enumerate(leaves)])
         axes = jax.tree.unflatten(structure, [0 if i in batched else None for i in range(len(leaves))])
+        require_fitting_meshes(models, axes)
         return models, axes
 
     return domain_randomize
@@ -141,7 +153,7 @@ def drawn_leaves(
 def require_valid(model: MultibodyModel, place: int, batched: dict[int, Array], drawn: list[Drawn]) -> None:
     """Raises `ModelError` if the drawn leaf at a place breaks its rule in some world; traced ones pass."""
     leaf, path = batched[place], jax.tree_util.tree_leaves_with_path(model)[place][0]
-    table = {"parameters": PARAMETER_RULES, "collision": COLLISION_RULES}.get(path[0].name)
+    table = LEAF_RULES.get(path[0].name)
     if table is None or not is_known(leaf):
         return
     name, rule = leaf_name(path), table[leaf_name(path)].rule
@@ -161,6 +173,23 @@ def require_valid(model: MultibodyModel, place: int, batched: dict[int, Array], 
         raise ModelError(
             f"randomize: the drawn {table[name].what}{of} is {value:g} in world {world}; must be {rule.words}. {by}"
         )
+
+
+def require_fitting_meshes(models: MultibodyModel, axes: MultibodyModel) -> None:
+    """Raises `ModelError` if the drawn lengths of a shape do not fit its hydroelastic mesh in some world."""
+    for geometry in geometries_with_surfaces(models):
+        record = models.layout.contact.geometries[geometry]
+        what, rows = ("vertices", record.vertices) if record.num_vertices else ("size", record.sizes)
+        drawn = getattr(models.collision, what)
+        if getattr(axes.collision, what) is None or not is_known(drawn):
+            continue
+        is_bad = np.asarray(jax.vmap(is_mesh_inside_out, (axes, None))(models, geometry))
+        if is_bad.any():
+            world = int(np.argmax(is_bad))
+            raise ModelError(
+                f"randomize: the drawn {what} of '{record.name}' is {shown(np.asarray(drawn[world][rows]))} m in world "
+                f"{world}, which its hydroelastic mesh does not fit; must be {WHAT_FITS}. Narrow its distribution."
+            )
 
 
 def model_of_world(model: MultibodyModel, batched: dict[int, Array], world: int) -> MultibodyModel:

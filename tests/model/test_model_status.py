@@ -10,6 +10,7 @@ import pytest
 
 import mbjax
 from mbjax.model import find_numbers
+from tests.deformable_meshes import box_mesh
 from tests.model.test_numbers_in_setters import small_robot
 
 NAN, INF = np.nan, np.inf
@@ -82,6 +83,23 @@ def test_each_broken_number_is_counted_and_named(model) -> None:
         )
     assert not mbjax.diagnose(model)
     assert str(mbjax.diagnose(model)) == "nothing wrong was found"
+
+
+def test_numbers_of_deformable_bodies_are_checked_too() -> None:
+    plant = mbjax.MultibodyPlant(0.01)
+    cube = box_mesh((1, 1, 1), (0.02, 0.02, 0.02))
+    plant.add_deformable_body("soft", cube, mbjax.DeformableMaterial(1e4, 0.3))
+    plant.add_deformable_body("hard", cube, mbjax.DeformableMaterial(np.linspace(1e5, 2e5, 6), 0.3))
+    model = plant.finalize()
+    assert mbjax.model_status(model).is_valid
+    for (place, value, row), words in {
+        ("deformables.youngs_modulus", 0.0, 3): "Young's modulus of 'hard' is 0 Pa; must be a finite number > 0",
+        ("deformables.poissons_ratio", 0.5, 0): "Poisson's ratio of 'soft' is 0.5; must be a number between -1 and 0.5",
+        ("deformables.enabled", NAN, 1): "enabled of 'hard' is nan",
+    }.items():
+        broken = changed(model, place, value, row)
+        assert not mbjax.model_status(broken).is_valid
+        assert any(words in sentence for sentence in mbjax.diagnose(broken).findings), mbjax.diagnose(broken)
 
 
 def test_status_agrees_with_the_reports_of_inertias() -> None:

@@ -10,6 +10,7 @@ import pytest
 import mbjax
 from mbjax.parameters import named_numbers
 from mbjax.randomization.randomize import drawn_leaves
+from tests.deformable_meshes import box_mesh
 
 WORLDS = 3
 KEY = jax.random.key(4)
@@ -285,6 +286,29 @@ def test_a_pattern_that_matches_nothing_is_refused_with_near_matches(kind: str) 
 def test_misuse_is_refused_in_words(distributions: dict, words: str) -> None:
     with pytest.raises(mbjax.ModelError, match=words):
         mbjax.randomize(cart_pole(), KEY, WORLDS, distributions)
+
+
+def test_materials_and_lengths_that_no_model_may_have_are_refused() -> None:
+    plant = mbjax.MultibodyPlant(0.01)
+    plant.add_deformable_body("foam", box_mesh((1, 1, 1), (0.02, 0.02, 0.02)), mbjax.DeformableMaterial(1e4, 0.3))
+    rigid = mbjax.ProximityProperties(0.5).add_rigid_hydroelastic_properties(0.1)
+    soft = mbjax.ProximityProperties(0.5).add_compliant_hydroelastic_properties(0.1, 1e6)
+    plant.add_rigid_body("brick", mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.1))
+    plant.register_collision_geometry("brick", mbjax.Geometry("skin", mbjax.Box((0.3, 0.2, 0.1))), soft)
+    plant.register_collision_geometry("world", mbjax.Geometry("table", mbjax.Box((1.0, 1.0, 0.1))), rigid)
+    model = plant.finalize()
+    for name, drawn, words in (
+        ("poissons_ratio:foam", (0.6, 0.7), "drawn Poisson's ratio of 'foam' is 0.6.* must be a number between -1 and"),
+        (
+            "geometry_size:*skin",
+            (0.05, 0.5),
+            r"drawn size of 'skin' is \[0\..* in world \d.* the shortest side of a box",
+        ),
+    ):
+        with pytest.raises(mbjax.ModelError, match=words):
+            mbjax.randomize(model, KEY, WORLDS, {name: mbjax.uniform(*drawn)})
+    models, _ = mbjax.randomize(model, KEY, WORLDS, {"geometry_size:*skin": mbjax.uniform(0.9, 1.1, relative=True)})
+    assert models.collision.size.shape[0] == WORLDS
 
 
 def test_bad_distributions_are_refused() -> None:
