@@ -394,6 +394,32 @@ def rotation_of(angles: np.ndarray) -> np.ndarray:
     return Rz @ Ry @ Rx
 
 
+def test_names_that_sdf_reserves_are_changed_and_said() -> None:
+    """Names with "::" would belong to other models, and `__…__` and `world` have meanings of their own."""
+    plant = mbjax.MultibodyPlant()
+    robot = plant.add_model_instance("__robot__")
+    names = ("x::y", "::", "__model__", "x_y")
+    for parent, name in zip(("world", *names), names, strict=False):
+        plant.add_rigid_body(name, INERTIA, robot)
+        plant.add_joint(mbjax.RevoluteJoint(f"{name}::j", parent, name, X_PF=np.array([0.1, 0.2, 0.3])))
+    plant.add_frame("__tip__", "x_y", np.array([0.1, 0.0, 0.0]))
+    for name in ("world", "x::s"):
+        plant.register_collision_geometry("x_y", mbjax.Geometry(name, mbjax.Sphere(0.1)), 1.0)
+    model = plant.finalize()
+    text = mbjax.to_sdf(model)
+    other = mbjax.load(text, contact_model="point")
+    assert [body.scoped_name for body in other.layout.bodies][1:] == [
+        f"robot::{name}" for name in ("x_y", "_", "model", "x_y_body")
+    ]
+    assert [joint.name for joint in other.layout.joints] == ["x_y_j", "__j", "__model___j", "x_y_j_joint"]
+    assert [shape.name for shape in other.layout.collision[4]] == ["world_1", "x_s"]
+    assert "tip" in other.frame_names
+    said = {entry.element: entry.message for entry in text.report if entry.status == "repaired"}
+    assert "reserves" in said["body '__robot__::__model__'"]
+    q = jnp.array([0.3, -0.4, 0.5, 0.6])
+    np.testing.assert_allclose(mbjax.mass_matrix(other, q), mbjax.mass_matrix(model, q), rtol=1e-12)
+
+
 def test_odd_models() -> None:
     """Massless bodies that branch, particles, joints held by their limits, names that XML escapes, two instances."""
     plant = mbjax.MultibodyPlant()

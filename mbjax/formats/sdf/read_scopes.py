@@ -15,6 +15,11 @@ MODEL_FRAME = "__model__"
 DELIMITER = "::"
 
 
+def is_reserved(name: str) -> bool:
+    """Whether a name has a meaning of its own in SDFormat."""
+    return name == WORLD or (name.startswith("__") and name.endswith("__"))
+
+
 @dataclasses.dataclass(eq=False)
 class Vertex:
     """Something with a frame: the world, a model, a link, a joint or a frame.

@@ -7,7 +7,7 @@ from ..xml.source import XmlDocument
 from ..xml.tree import XmlElement
 from ..xml.values import required_text
 from .includes import IncludeReader, add_urdf, included_model
-from .read_scopes import DELIMITER, MODEL_FRAME, Context, Part, Scope, Vertex
+from .read_scopes import DELIMITER, MODEL_FRAME, Context, Part, Scope, Vertex, is_reserved
 from .values import child_flag, child_text, flag, raw_pose, text_of
 
 VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})")
@@ -158,7 +158,7 @@ def checked_name(name: str, element: XmlElement) -> str:
         raise element.error(
             f"{element.label}: a name may not contain '::', which stands between a model and its parts."
         )
-    if name == "world" or (name.startswith("__") and name.endswith("__")):
+    if is_reserved(name):
         raise element.error(f"{element.label}: the name '{name}' is reserved; choose another.")
     return name
 

@@ -9,9 +9,17 @@ import numpy as np
 
 from ..records.numbers import as_matrix, inverse_pose, pose_of_floating
 from ..records.robot_records import WORLD, JointRecord, RobotRecord
+from .read_scopes import DELIMITER, is_reserved
 
 Place = tuple[str, ...]
-DELIMITER = "::"
+
+
+def allowed_name(name: str) -> str:
+    """The name, or one like it where SDFormat reserves it: `world`, `__…__`, and what has `::` in it."""
+    plain = name.replace(DELIMITER, "_")
+    if plain == WORLD:
+        return f"{plain}_1"
+    return plain.strip("_") or "unnamed" if is_reserved(plain) or not plain else plain
 
 
 @dataclasses.dataclass

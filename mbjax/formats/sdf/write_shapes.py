@@ -13,6 +13,7 @@ from ..records.numbers import MOMENTS, central_inertia, is_identity, pose_matrix
 from ..records.robot_records import LinkRecord
 from ..records.unwritten_parts import drake_properties
 from ..xml.text import Element, add
+from .write_scopes import allowed_name
 
 
 def add_pose(parent: Element, X: np.ndarray, relative_to: str | None = None) -> None:
@@ -64,7 +65,11 @@ class SdfShapes:
             refuse = self.notes.unsupported if tag == "collision" and self.has_contact else self.notes.ignored
             refuse(f"{tag} shape '{geometry.name}' of '{link_name}'", NO_FOLDER)
             return None
-        element = add(link, tag, name=unique_name(geometry.name, taken))
+        name = unique_name(allowed_name(geometry.name), taken)
+        if name != geometry.name:
+            message = f"written as '{name}': SDFormat reserves its name, or the link has another of it"
+            self.notes.repaired(f"{tag} shape '{geometry.name}' of '{link_name}'", message)
+        element = add(link, tag, name=name)
         add_pose(element, pose_matrix(geometry.rotation, geometry.translation))
         shape = add(add(element, "geometry"), made[0])
         for name, value in made[1].items():

@@ -29,7 +29,7 @@ from ..xml.text import Element, add, document_text, new
 from .write_custom import add_custom
 from .write_deformables import add_deformable
 from .write_joints import FLOATING, TYPES, SdfJoints
-from .write_scopes import Place, Scopes
+from .write_scopes import Place, Scopes, allowed_name
 from .write_shapes import SdfShapes, add_pose
 
 VERSION = "1.9"
@@ -54,7 +54,8 @@ def to_sdf(
     tetrahedra of deformable bodies as .vtk files.
     """
     notes = WriteNotes("to_sdf", "SDFormat", on_unsupported)
-    records = records_of(model, notes, NameRules(is_flat=False, shared=("body", "joint", "frame", "deformable")))
+    rules = NameRules(False, shared=("body", "joint", "frame", "deformable"), allowed=allowed_name)
+    records = records_of(model, notes, rules)
     text = SdfWriter(records, notes, MeshFiles(path, mesh_folder, notes)).text()
     written = notes.finish(text)
     if path is not None:
