@@ -143,6 +143,8 @@ def _file_bytes(path: Path) -> bytes:
 
 def _no_such_file(path: Path) -> str:
     """Message for a missing file, with a guess at what was meant; a bare name could be that of a bundled model."""
+    if path.is_symlink():
+        return f"this is a link to '{os.readlink(path)}', where there is no file."
     if path.parent != Path() or path.suffix:
         return f"there is no such file. {_near_files(path)}"
     reason = no_robot(path.name)
