@@ -5,14 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
-
 from mbjax.errors import ModelError
 from mbjax.geometry import Geometry, HalfSpace, ProximityProperties
 from mbjax.model import MultibodyModel
 from mbjax.plant import MultibodyPlant
 from mbjax.plant.contact_settings import ContactSettings
+from mbjax.plant.number_checks import float_type
 
 from .directives import DirectivesReader, find_directives
 from .mjcf import read_mjcf
@@ -112,8 +110,8 @@ class Parser:
                 notes,
             )
             robots = reader.read(directives)
-        dtype = jax.dtypes.canonicalize_dtype(float) if dtype is None else jnp.dtype(dtype)
-        return add_robots(self.plant, robots, notes, self.base, self.actuators, dtype, is_of_caller=is_of_caller)
+        of_leaves = float_type("load", dtype)
+        return add_robots(self.plant, robots, notes, self.base, self.actuators, of_leaves, is_of_caller=is_of_caller)
 
     def _document(
         self,

@@ -3,8 +3,6 @@
 import warnings
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning
@@ -32,6 +30,7 @@ from .finalize import finalize
 from .geometry import PlantGeometry
 from .keyframes import PlantKeyframes
 from .mimics import PlantMimics
+from .number_checks import float_type
 from .random_distributions import PlantRandomDistributions
 from .removal import remove_joint, remove_joint_actuator
 
@@ -336,15 +335,10 @@ class MultibodyPlant(
         `dtype` is that of the model's leaves: JAX's default float when None.
         """
         self._require_building("finalize")
-        of_leaves = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
-        if not jnp.issubdtype(of_leaves, jnp.floating):
-            raise ModelError(f"finalize: dtype must be a float type, like jnp.float32, got {of_leaves}.")
-        self._finalized = finalize(self, of_leaves)
+        self._finalized = finalize(self, float_type("finalize", dtype))
         return self._finalized
 
     def _add_body(self, name: str, inertia: SpatialInertia | None, instance: int, source: str | None) -> Body:
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"add_rigid_body: the name must be a non-empty string, got {name!r}.")
         self._require_free_name("body", name, instance)
         self._require_free_name("frame", name, instance)
         body = Body(name, len(self.bodies), instance, inertia, source)
@@ -373,6 +367,8 @@ class MultibodyPlant(
             raise ModelError(f"{call}: the name is taken; choose another, for example '{name}_2'.")
 
     def _require_free_name(self, what: str, name: str, instance: int) -> None:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"{article(what)}'s name must be a non-empty string, got {shown(name)}.")
         if (what, instance, name) in self.names:
             raise ModelError(
                 f"add_{what}('{name}'): model instance '{self.instance_names[instance]}' has {article(what)} of that "

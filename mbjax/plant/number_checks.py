@@ -4,12 +4,15 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mbjax.errors import ModelError
 from mbjax.geometry import Convex, shape_lengths
 from mbjax.model import CouplerConstraint
 from mbjax.model.deformable_bodies import MATERIAL_NUMBERS
+from mbjax.number_rules import shown
 
 from .queries import PlantQueries
 
@@ -19,6 +22,18 @@ class Overflow(NamedTuple):
 
     message: str
     source: str | None
+
+
+def float_type(call: str, dtype: Any) -> Any:
+    """The dtype of a model's leaves, JAX's default float for None; a `ModelError` for what is no float type."""
+    try:
+        found = jnp.dtype(jax.dtypes.canonicalize_dtype(float) if dtype is None else dtype)
+    except TypeError:
+        found = None
+    if found is None or not jnp.issubdtype(found, jnp.floating):
+        got = shown(dtype) if found is None else found
+        raise ModelError(f"{call}: dtype must be a float type, like jnp.float32, got {got}.")
+    return found
 
 
 def find_overflow(plant: PlantQueries, dtype: Any) -> Overflow | None:

@@ -16,6 +16,7 @@ from mbjax.errors import ModelError, ModelWarning, ParseError
 from mbjax.model import MultibodyModel, MultibodyParameters, find_number_by_number, sentences
 from mbjax.model.model_layout import ModelLayout
 from mbjax.model.model_shapes import expected_shapes
+from mbjax.plant.number_checks import float_type
 from mbjax.topology import TreeTopology
 
 from .encoding import BadDocumentError, Decoder, encoded
@@ -56,8 +57,10 @@ def save(model: MultibodyModel, path: str | os.PathLike | IO[bytes]) -> None:
 def load_model(path: str | os.PathLike | IO[bytes], *, dtype: Any = None) -> MultibodyModel:
     """Loads a model that `save` wrote. The file is data alone: no code of it runs, whoever wrote it.
 
-    Leaves have the types they were saved with, or `dtype`. Robot files (URDF, SDFormat, MJCF) are for `mbjax.load`.
+    Leaves have the types they were saved with, or the float type `dtype`. Robot files (URDF, SDFormat, MJCF) are for
+    `mbjax.load`.
     """
+    dtype = None if dtype is None else float_type("load_model", dtype)
     file = str(path) if isinstance(path, str | os.PathLike) else str(getattr(path, "name", "file object"))
     with errors_of_file(file):
         document, arrays = read_parts(path)

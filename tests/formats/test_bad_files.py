@@ -55,6 +55,12 @@ def test_missing_file_names_near_ones(tmp_path):
         load("robot name='r'")
 
 
+def test_a_link_to_nothing_is_said_to_be_one(tmp_path):
+    (tmp_path / "panda.urdf").symlink_to("nowhere.urdf")
+    with pytest.raises(ParseError, match=r"panda\.urdf: this is a link to 'nowhere\.urdf', where there is no file\.$"):
+        load(tmp_path / "panda.urdf")
+
+
 def test_directory_lists_its_robots(tmp_path):
     (tmp_path / "panda.urdf").write_text(ROBOT)
     with pytest.raises(ParseError, match=r"directory.*panda\.urdf"):
@@ -83,6 +89,7 @@ def test_neither_path_nor_text(value):
         ({"package_map": {"a": "/no/such/folder"}}, "package_map\\['a'\\].*no such folder"),
         ({"package_map": {"a": 3}}, "package_map\\['a'\\]"),
         ({"time_step": -1.0}, "time_step"),
+        ({"dtype": "int8"}, "load: dtype must be a float type, like jnp.float32, got int8"),
     ],
 )
 def test_bad_options(options, message):

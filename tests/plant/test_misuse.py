@@ -51,6 +51,12 @@ MISUSES = {
     ),
     "nameless joint": (lambda p: hinge("", "world", "upper"), "name must be a non-empty string"),
     "nameless body": (lambda p: p.add_rigid_body(""), "name must be a non-empty string"),
+    "nameless frame": (lambda p: p.add_frame("", "upper"), "a frame's name must be a non-empty string, got ''"),
+    "frame with a number for a name": (lambda p: p.add_frame(3, "upper"), "a frame's name must be .* got 3"),
+    "actuator without a name": (
+        lambda p: p.add_joint_actuator(None, "elbow"),
+        "an actuator's name must be a non-empty string, got None",
+    ),
     "reflection as pose": (lambda p: p.add_frame("f", "upper", np.diag([1.0, 1, -1, 1])), "not a rotation matrix"),
     "pose of wrong shape": (lambda p: p.add_frame("f", "upper", np.eye(3)), r"4x4.*shape \(3, 3\)"),
     "NaN pose": (lambda p: p.add_frame("f", "upper", [0.0, np.nan, 0.0]), "must be finite"),
@@ -122,6 +128,10 @@ MISUSES = {
     "number as inertia": (lambda p: p.add_rigid_body("b", 1.0), "the inertia must be a mbjax.SpatialInertia.*got 1.0"),
     "name as joint": (lambda p: p.add_joint("elbow"), "expected a joint.*got 'elbow'"),
     "leaves of integers": (lambda p: p.finalize(dtype=int), "dtype must be a float type"),
+    "leaves of nothing that is a type": (
+        lambda p: p.finalize(dtype="large"),
+        "dtype must be a float type, like jnp.float32, got 'large'",
+    ),
     "text as a distribution's limit": (lambda p: mbjax.UniformDistribution("a", 1.0), "needs one number"),
     "NaN spring": (lambda p: mbjax.RevoluteSpring("elbow", np.nan, 1.0), "nominal_angle must be a finite number"),
     "negative time step": (lambda p: mbjax.MultibodyPlant(-0.1), "time_step must be a finite number"),

@@ -113,6 +113,9 @@ def test_a_batch_of_models_and_other_types_of_numbers() -> None:
         small = mbjax.astype(model, dtype)
         assert_same_model(small, saved_and_loaded(small))
         assert_same_model(small, saved_and_loaded(model, dtype=dtype))
+    for dtype in ("int8", bool):
+        with pytest.raises(mbjax.ModelError, match="load_model: dtype must be a float type"):
+            saved_and_loaded(model, dtype=dtype)
 
 
 def test_numbers_that_make_no_sense_are_warned_of() -> None:
