@@ -78,7 +78,8 @@ class InverseKinematicsResult(eqx.Module):
             "is left.",
             ReachOutcome.ITERATION_LIMIT: f"max_iterations came before a minimum, {tried}, with {missed or 'nothing'} "
             "missed: allow more, or start nearer.",
-            ReachOutcome.NOT_FINITE: "a goal, the guess or the model has a number that is not finite; q is the guess.",
+            ReachOutcome.NOT_FINITE: "a goal, a constraint, the tolerance, the guess or the model has a number that is "
+            "not finite; q is the guess.",
         }[ReachOutcome(int(self.outcome))]
 
     def __str__(self) -> str:
@@ -106,10 +107,11 @@ def result_of(task: Task, settings: Settings, guess: Float[Array, " nq"], found:
     at_limit = pushed_into_limits(task, found)
     weighty = found._replace(rows=rows._replace(value=jnp.where(rows.weight != 0.0, rows.value, 0.0)))
     left = [jnp.max(jnp.abs(x), initial=0.0) for part in parts_by_name(task, guess, weighty) for x in part]
-    missed = jax.lax.stop_gradient(jnp.stack(left)) > settings.tolerance
+    missed = ~(jax.lax.stop_gradient(jnp.stack(left)) <= settings.tolerance)  # NaN is missed
     blamed = missed | (jnp.any(missed) & acting_constraints(task, found))
     pulls = blamed & jnp.stack([is_pulling(task, found, part) for part in range(len(names))])
-    is_finite = jnp.all(jnp.isfinite(rows.value)) & jnp.all(jnp.isfinite(rows.hard)) & jnp.all(jnp.isfinite(found.q))
+    numbers = (rows.value, rows.weight, rows.hard, *distances, found.q, settings.tolerance)  # bounds may be infinite
+    is_finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in numbers]))
     is_hard = jnp.arange(len(names)) >= len(task.goal_names)
     is_held = ~jnp.any(missed & is_hard)
     is_reached = is_finite & ~jnp.any(missed)

@@ -75,9 +75,10 @@ def evaluate(task: Task, q: Float[Array, " nq"]) -> Evaluation:
         rows = named_rows(name, constraint.function, model, q, position)
         hard.append(rows.value)
         G.append(rows.J)
-        is_held = weight_of(constraint.function, rows.value.shape[0], q.dtype) != 0.0
-        lower.append(jnp.where(is_held, constraint.lower.astype(q.dtype), -jnp.inf))
-        upper.append(jnp.where(is_held, constraint.upper.astype(q.dtype), jnp.inf))
+        weights = weight_of(constraint.function, rows.value.shape[0], q.dtype)
+        least, most = bounds_of(constraint, weights)
+        lower.append(least)
+        upper.append(most)
     if task.has_loops:
         error, G_loops = calc_position_rows(model, task.loops, q)
         T = columns_in_tangent(model, q)
@@ -95,6 +96,13 @@ def evaluate(task: Task, q: Float[Array, " nq"]) -> Evaluation:
         jnp.concatenate([none, *lower]),
         jnp.concatenate([none, *upper]),
     )
+
+
+def bounds_of(constraint: Constraint, weights: Float[Array, " h"]) -> tuple[Float[Array, " h"], Float[Array, " h"]]:
+    """Bounds of each row: none where the weight is zero, NaN where it is not finite."""
+    bounds = constraint.lower.astype(weights.dtype), constraint.upper.astype(weights.dtype)
+    held = [jnp.where(jnp.isfinite(weights), bound, jnp.nan) for bound in bounds]
+    return jnp.where(weights != 0.0, held[0], -jnp.inf), jnp.where(weights != 0.0, held[1], jnp.inf)
 
 
 def named_rows(
