@@ -22,6 +22,7 @@ from mbjax.trajectory_optimization import Barrier, Clearance, Constraint
 from .outcome import InverseKinematicsResult, result_of
 from .search import Settings
 from .solution_derivative import solution_of
+from .tangent import locked_positions
 from .task import Task
 
 LOOPS = "closed loops"
@@ -49,14 +50,14 @@ def inverse_kinematics(
     their weights w say what gives way to what. `constraints` are held exactly: residuals, which are then zero, or
     `Constraint`s with bounds, such as at_least(Clearance(), 0.01); of their weights only zeros count, which drop rows.
     Joint limits hold exactly as well, as do the model's own constraints (closed loops, couplers) or those of `cset`;
-    locked joints stay.
+    locked joints stay where the guess has them, even beyond their limits.
 
     The search starts at `guess`, the default positions if None. Where it ends with a goal missed, it goes on twice with
     the coordinates at limits in the middle of their range, and then from up to `restarts` configurations drawn within
     limits; coordinates without limits are drawn about the guess. Of the minima found the least is returned. With
     `local` it is the one next to the guess, as for a target that moves little by little. `key` draws other starts than
     the usual ones. `tolerance` is of residuals without weights, in m and rad (1e-8; 1e-5 in float32), `max_iterations`
-    of one start.
+    of each start, each time that it goes on, and the last steps from the best start.
 
     `jit` and `vmap` go through it; a batch runs in lanes, of which each takes the next task when it is done.
     Derivatives of `q` and the residuals are those of the solution by the goals' numbers, the limits and all leaves of
@@ -87,7 +88,7 @@ def solved(
     guess: Float[Array, " nq"],
 ) -> InverseKinematicsResult:
     """The result of one task, compiled as a whole."""
-    task = task_of(model, dict(goals), dict(constraints), cset)
+    task = task_of(model, dict(goals), dict(constraints), cset, guess)
     return result_of(task, settings, guess, solution_of(task, settings, guess))
 
 
@@ -95,13 +96,19 @@ compiled = eqx.filter_jit(solved)  # derivatives outside of `jit` are then compi
 
 
 def task_of(
-    model: MultibodyModel, goals: dict[str, Any], constraints: dict[str, Constraint], cset: BoundConstraintSet | None
+    model: MultibodyModel,
+    goals: dict[str, Any],
+    constraints: dict[str, Constraint],
+    cset: BoundConstraintSet | None,
+    guess: Float[Array, " nq"],
 ) -> Task:
-    """The task, with the model's own constraints unless others are given."""
+    """The task, with the model's own constraints unless others are given; locked joints may be beyond their limits."""
     loops = bound_constraints(model) if cset is None else cset
     has_loops = bool(np.any(rows_with_position(loops)))
     names = (*constraints, LOOPS) if has_loops else tuple(constraints)
-    limits = (model.position_lower_limits, model.position_upper_limits)
+    is_locked, held = locked_positions(model), jax.lax.stop_gradient(guess)
+    low, high = model.position_lower_limits, model.position_upper_limits
+    limits = jnp.where(is_locked & (held < low), held, low), jnp.where(is_locked & (held > high), held, high)
     return Task(model, loops, tuple(goals.values()), tuple(constraints.values()), limits, tuple(goals), names)
 
 

@@ -84,6 +84,15 @@ def limits_in_tangent(
     )
 
 
+def locked_positions(model: MultibodyModel) -> Bool[Array, " nq"]:
+    """Which positions are those of locked joints."""
+    velocities = np.zeros(model.num_positions, int)  # the first one of each position's joint
+    for joint in model.layout.joints:
+        if joint.num_velocities and joint.mimics is None:
+            velocities[joint.q] = joint.v_start
+    return locked_velocities(model)[velocities]
+
+
 def drawn_start(
     model: MultibodyModel,
     q_limits: tuple[Float[Array, " nq"], Float[Array, " nq"]],
