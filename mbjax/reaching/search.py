@@ -31,8 +31,9 @@ STALLED = 3  # steps without progress after which they change as well
 DOWN = 0.5  # factor of the damping after a step that lowers the merit
 NUDGE = 0.2  # rad or m, from side to side: an escape where no coordinate is at a limit
 PASSES = 2  # of a step: coordinates that come to a limit are fixed between two
-CLOSING_PATIENCE = 30  # the same from the best start to the last digit
 PATIENCE = 4  # steps that lower the merit by less than a part in a thousand, before a start counts as stuck
+CLOSING_PATIENCE = 30  # the same from the best start to the last digit, where the gradient is rounding alone
+ROUNDING = 64.0  # of the gradient, in rounding units of its parts, and of hard rows, in those of 1 m or rad
 LONGEST_STEP = 3.0  # rad or m, of any coordinate
 
 
@@ -81,7 +82,8 @@ def begin(task: Task, guess: Float[Array, " nq"]) -> Search:
     shapes = jax.eval_shape(lambda: evaluate(task, guess))
     rows = Evaluation(*(jnp.zeros(x.shape, x.dtype) for x in shapes))
     zero, count = jnp.zeros((), guess.dtype), jnp.zeros((), jnp.int32)
-    q = jnp.clip(guess, *task.limits)
+    still = jnp.zeros(task.model.num_velocities, guess.dtype)
+    q = move(task.model, jnp.clip(guess, *task.limits), still)  # which makes quaternions unit
     return Search(
         q=q,
         rows=rows,
@@ -103,7 +105,7 @@ def begin(task: Task, guess: Float[Array, " nq"]) -> Search:
         best_score=zero + jnp.inf,
         best_start=count,
         is_settled=jnp.array(False),
-        step=jnp.zeros(task.model.num_velocities, q.dtype),
+        step=still,
         curvature=jnp.zeros((task.model.num_velocities,) * 2, q.dtype),
         is_closing=jnp.array(False),
         is_done=jnp.array(False),
@@ -294,7 +296,8 @@ def with_next_start(task: Task, settings: Settings, guess: Array, search: Search
     is_reached = (left <= tolerance) & (violation <= tolerance)
     patience = jnp.where(search.is_closing, CLOSING_PATIENCE, PATIENCE)
     is_unmet = (violation > tolerance) & (search.unmet >= patience)
-    is_stuck = ((is_short | (search.stalled >= patience)) & (violation <= tolerance)) | is_unmet
+    is_stalled = (search.stalled >= patience) & (~search.is_closing | is_flat(task, search))
+    is_stuck = ((is_short | is_stalled) & (violation <= tolerance)) | is_unmet
     ends = is_reached | is_stuck | (search.iterations >= settings.max_iterations) | ~jnp.isfinite(search.merit)
     soft = rows.weight * rows.value
     score = 0.5 * jnp.sum(soft * soft) + 1e6 * jnp.maximum(violation - tolerance, 0.0)
@@ -325,6 +328,23 @@ def with_next_start(task: Task, settings: Settings, guess: Array, search: Search
         best_score=jnp.where(is_best, score, search.best_score),
         best_start=best_start,
     )
+
+
+def is_flat(task: Task, search: Search) -> Bool[Array, ""]:
+    """Whether the gradient along free coordinates is no more than the rounding of its parts and of the hard rows.
+
+    How little the merit changes says nothing: far from its goals, it is large wherever q is.
+    """
+    rows = search.rows
+    soft = rows.weight * rows.weight * rows.value
+    hard = search.penalty * excess_of(rows, search.multipliers, search.penalty)
+    parts = jnp.sum(jnp.abs(rows.J * soft[:, None]), 0) + jnp.sum(jnp.abs(rows.G * hard[:, None]), 0)
+    rounding = ROUNDING * float(jnp.finfo(parts.dtype).eps)
+    left = search.penalty * jnp.minimum(violation_of(rows), rounding)
+    of_rows = left * jnp.max(jnp.sum(jnp.abs(rows.G), 0), initial=0.0)
+    gradient = gradient_of(rows, search.multipliers, search.penalty)
+    slope = jnp.where(free_coordinates(task, search.q, gradient), jnp.abs(gradient), 0.0)
+    return jnp.max(slope, initial=0.0) <= rounding * jnp.max(parts, initial=0.0) + of_rows
 
 
 def escape_from(task: Task, settings: Settings, q: Float[Array, " nq"]) -> tuple[Array, Bool[Array, ""]]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -217,11 +216,59 @@ def test_errors_say_which_goal_and_what_to_do() -> None:
 
 
 def test_numbers_that_are_not_finite_inside_of_jit_are_reported_and_q_is_the_guess() -> None:
-    X = eqx.tree_at(lambda X: X.translation, X_WT, jnp.full(3, jnp.nan))
-    found = jax.jit(solve_pose)(X, Q)
-    assert int(found.outcome) == mbjax.ReachOutcome.NOT_FINITE
-    np.testing.assert_array_equal(found.q, Q)
-    assert not found.converged
+    """Whichever number it is, though goals and constraints are met; a bound may be infinite."""
+    model, q = two_link(), jnp.array([0.4, 0.9])
+    p = jnp.ravel(mbjax.points_positions(model, q, "hand", jnp.zeros(3), "world"))
+
+    @jax.jit
+    def reach(p, weight, held_weight, bound, tolerance) -> mbjax.InverseKinematicsResult:
+        held = {"below": to.at_most(to.CenterOfMass(jnp.zeros(3), held_weight), bound)}
+        goals = {"hand": to.PointGoal("hand", p, weight)}
+        return mbjax.inverse_kinematics(model, goals, q, constraints=held, tolerance=tolerance, restarts=0)
+
+    good = p, jnp.ones(3), jnp.ones(3), jnp.array([9.0, 9.0, jnp.inf]), jnp.array(1e-8)
+    assert int(reach(*good).outcome) == mbjax.ReachOutcome.REACHED
+    for place in range(len(good)):
+        wrong = jnp.ravel(good[place]).at[0].set(jnp.nan).reshape(good[place].shape)
+        found = reach(*good[:place], wrong, *good[place + 1 :])
+        assert int(found.outcome) == mbjax.ReachOutcome.NOT_FINITE, place
+        np.testing.assert_array_equal(found.q, q)
+        assert not found.converged
+        assert "the tolerance, the guess or the model" in found.message
+
+
+def test_a_minimum_far_from_its_goals_is_one_to_the_last_digit() -> None:
+    """As for a target in mm: steps that change the residual by little are not the end."""
+    target, weight = 50.0 * X_WT.translation, 0.3
+
+    def slope(q: jax.Array) -> jax.Array:
+        J = mbjax.jacobian_translational_velocity(ARM, q, "tool", jnp.zeros(3), "world", "world")
+        missed = mbjax.points_positions(ARM, q, "tool", jnp.zeros(3), "world") - target
+        return J.T @ jnp.ravel(missed) + weight**2 * q
+
+    goals = {"hand": to.PointGoal("tool", target), "posture": to.JointGoal(jnp.zeros(7), weight)}
+    found = mbjax.inverse_kinematics(ARM, goals, Q, restarts=0, max_iterations=jnp.array(400))
+    assert found.converged
+    assert not np.any(found.q == LIMITS[0]) or np.any(found.q == LIMITS[1])
+    np.testing.assert_allclose(slope(found.q), 0.0, atol=1e-7)
+    early = mbjax.inverse_kinematics(ARM, goals, Q, restarts=0, max_iterations=jnp.array(5))
+    assert int(early.outcome) == mbjax.ReachOutcome.ITERATION_LIMIT
+
+
+def test_locked_joints_stay_beyond_limits_and_quaternions_become_unit() -> None:
+    model = mbjax.lock_joint(ARM, "upper_arm_roll")
+    place = ARM.joint("upper_arm_roll").q
+    guess = Q.at[place].set(ARM.position_upper_limits[place] + 0.5)
+    found = mbjax.inverse_kinematics(model, {"hand": to.PointGoal("tool", X_WT.translation)}, guess, restarts=1)
+    np.testing.assert_array_equal(found.q[place], guess[place])
+    plant = mbjax.MultibodyPlant()
+    plant.add_rigid_body("body", mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.1, 0.2, 0.3))
+    free = plant.finalize()
+    for length in (2.0, 0.0):
+        met = mbjax.inverse_kinematics(
+            free, to.PointGoal("body", [1.0, 2.0, 3.0]), jnp.array([length, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0]), restarts=0
+        )
+        np.testing.assert_array_equal(met.q, [1.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0])
 
 
 def test_a_path_is_followed_without_jumps() -> None:
