@@ -76,4 +76,5 @@ def _moved_from_jvp(primals: tuple, tangents: tuple) -> tuple[Any, Any]:
     model, x, dx = primals
     dmodel, of_x, of_dx = tangents
     change = eqx.filter_jvp(move_state, (model, x, dx), (dmodel, of_x, of_dx))[1]
-    return x, jax.tree.map(lambda y, t: jnp.zeros_like(y) if t is None else t, x, change)
+    moved = moved_from(model, x, dx)  # not x, which second derivatives would take for a constant
+    return moved, jax.tree.map(lambda y, t: jnp.zeros_like(y) if t is None else t, x, change)
