@@ -29,7 +29,7 @@ OUTCOME_TEXTS = {
     Outcome.CONVERGED: "converged",
     Outcome.MAX_ITERATIONS: "stopped at the largest number of iterations; give the solver a larger max_iterations, "
     "or a better guess",
-    Outcome.NO_DESCENT: "no step length lowers the cost, at the largest regularization; check that the costs are "
+    Outcome.NO_DESCENT: "no step length lowers the cost, whatever the regularization; check that the costs are "
     "smooth and scaled alike",
     Outcome.NOT_FINITE: "a cost or a state is not finite",
     Outcome.CONSTRAINTS_VIOLATED: "the constraints are not met, and larger weights do not help: they, or the goal, may "

@@ -137,7 +137,9 @@ def test_a_cost_function_that_returns_a_number_ends_where_its_residuals_do(plan)
         (problem.low, problem.high),
         dynamics=problem.dynamics,
     )
-    np.testing.assert_allclose(to.solve(number).cost, plan.cost, rtol=1e-8)
+    found = to.solve(number)
+    np.testing.assert_allclose(found.cost, plan.cost, rtol=1e-8)
+    assert found.report.iterations == to.solve(problem).report.iterations  # as its Hessian is the same
 
 
 def test_data_of_each_step_reaches_every_function():
@@ -464,6 +466,26 @@ def test_a_cost_without_descent_is_told():
     with pytest.warns(mbjax.ModelWarning, match="no step length lowers the cost"):
         found = to.solve(problem)
     assert found.report.outcome == to.Outcome.NO_DESCENT
+
+
+@pytest.mark.parametrize(
+    "final",
+    [
+        lambda model, x: 0.05 * jnp.sum(jnp.abs(x - 0.95)),
+        lambda model, x: jnp.sum(x**2) - 2.0 * jnp.sum(jax.lax.stop_gradient(x) ** 2),
+    ],
+    ids=["kink", "wrong derivative"],
+)
+def test_steps_that_regularization_alone_made_small_are_no_optimum(final):
+    limits, dynamics = (jnp.full(2, -np.inf), jnp.full(2, np.inf)), Linear(jnp.eye(2), 0.1 * jnp.eye(2))
+    problem = to.Problem(
+        None, jnp.ones(2), 3, lambda model, x, u: 0.005 * jnp.sum(u * u), final, limits, dynamics=dynamics
+    )
+    with pytest.warns(mbjax.ModelWarning, match="no step length lowers the cost"):
+        found = to.solve(problem)
+    assert found.report.outcome == to.Outcome.NO_DESCENT
+    assert found.report.iterations < 40
+    assert found.report.stationarity > 1e-3
 
 
 def test_misuse_of_a_problem_of_a_model_is_named():
