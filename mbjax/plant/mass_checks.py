@@ -11,9 +11,7 @@ from .default_body_poses import pose_in_body
 from .queries import PlantQueries
 
 NEGLIGIBLE = 1e-12  # of lengths and of axes' components
-MOMENT_ROUNDING = (
-    8.0  # times the type's epsilon; moments about an axis that are smaller parts of mass × length² count as zero
-)
+MOMENT_ROUNDING = 8.0  # times the type's epsilon; smaller parts of mass × length² are no moment about an axis
 REMEDY = "Give it mass and inertia, weld it, or give the joint's actuator a rotor inertia."
 
 
