@@ -16,7 +16,9 @@ from jax.core import Tracer
 from mbjax.errors import ModelError
 from mbjax.joints import JOINT_KINDS
 from mbjax.model import ForceDensity, JointInfo
+from mbjax.number_rules import shown
 
+from .annotations import fits, hints_of
 from .classes import KNOWN_CLASSES
 
 PLAIN = (bool, int, float, str, type(None))
@@ -139,8 +141,12 @@ class Decoder:
             given = sorted(fields) if isinstance(fields, dict) else type(fields).__name__
             raise BadDocumentError(f"a {name} has the fields {given}, where {sorted(expected)} are expected")
         made = object.__new__(cls)
-        for field, value in fields.items():
-            object.__setattr__(made, field, self.value(value))
+        for field, hint in hints_of(cls).items():
+            value = self.value(fields[field])
+            if not fits(value, hint):
+                expected = hint.__name__ if isinstance(hint, type) else hint
+                raise BadDocumentError(f"the {field} of a {name} is {shown(value)}, where {expected} is expected")
+            object.__setattr__(made, field, value)
         if isinstance(made, JointInfo) and made.kind not in JOINT_KINDS:
             raise BadDocumentError(f"joint {made.name!r} is of kind {made.kind!r}, which mbjax does not have")
         return made

@@ -13,13 +13,12 @@ import jax
 import numpy as np
 
 from mbjax.errors import ModelError, ModelWarning, ParseError
-from mbjax.model import MultibodyModel, MultibodyParameters, find_number_by_number, sentences
-from mbjax.model.model_layout import ModelLayout
+from mbjax.model import MultibodyModel, find_number_by_number, sentences
 from mbjax.model.model_shapes import expected_shapes
 from mbjax.plant.number_checks import float_type
-from mbjax.topology import TreeTopology
 
 from .encoding import BadDocumentError, Decoder, encoded
+from .structure import find_misfit
 
 FORMAT = "mbjax model"
 SCHEMA_VERSION = 1
@@ -115,7 +114,7 @@ def require_schema(document: Any) -> None:
     if not isinstance(document, dict) or document.get("format") != FORMAT or "model" not in document:
         raise BadDocumentError("it is not a file of mbjax.save")
     version = document.get("schema_version")
-    if version != SCHEMA_VERSION:
+    if type(version) is not int or version != SCHEMA_VERSION:
         raise BadDocumentError(
             f"its schema version is {version!r}, this mbjax reads {SCHEMA_VERSION}; read it with the one that wrote it"
         )
@@ -125,11 +124,10 @@ def require_model(model: Any) -> None:
     """Refuses what is no model, and a model whose numbers do not fit its structure."""
     if not isinstance(model, MultibodyModel):
         raise BadDocumentError(f"it holds a {type(model).__name__}, not a model")
-    parts = {"topology": TreeTopology, "layout": ModelLayout, "parameters": MultibodyParameters}
-    for name, cls in parts.items():
-        if not isinstance(getattr(model, name), cls):
-            raise BadDocumentError(f"the model's {name} is a {type(getattr(model, name)).__name__}")
     hash((model.topology, model.layout))
+    misfit = find_misfit(model.topology, model.layout)
+    if misfit is not None:
+        raise BadDocumentError(misfit)
     for name, shape in expected_shapes(model.topology, model.layout):
         found = np.shape(getattr(model.parameters, name))
         if found[len(found) - len(shape) :] != shape:  # a batch has axes before these

@@ -222,6 +222,8 @@ def test_files_that_are_not_ours(tmp_path) -> None:
     refused("not one of mbjax.save")
     write(text.replace('"schema_version": 1', '"schema_version": 99'))
     refused("schema version is 99, this mbjax reads 1")
+    write(text.replace('"schema_version": 1', '"schema_version": true'))
+    refused("schema version is True")
     write(text.replace('"class": "RevoluteJoint"', "").replace('"class": "BodyInfo"', '"class": "os.system"'))
     refused("names a class 'os.system'")
     write(text.replace('"mobod_parents"', '"mobod_children"'))
@@ -237,11 +239,11 @@ def test_files_that_are_not_ours(tmp_path) -> None:
     document = json.loads(text)
     document["model"]["fields"]["topology"] = 3
     write(json.dumps(document))
-    refused("topology is a int")
+    refused("topology of a MultibodyModel is 3, where TreeTopology is expected")
     document = json.loads(text)
     document["model"]["fields"]["topology"]["fields"]["mobod_num_positions"] = [0, "many"]
     write(json.dumps(document))
-    refused("damaged")
+    refused("mobod_num_positions of a TreeTopology is .*'many'")
     document = json.loads(text)
     masses = document["model"]["fields"]["parameters"]["fields"]["body_mass"]["array"]
     changed: dict[str, Any] = {**parts, f"array_{masses}": np.ones(7)}
@@ -257,6 +259,39 @@ def test_files_that_are_not_ours(tmp_path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("document.npy", b"junk")
     refused("damaged|no array")
+
+
+TAMPERED = {  # what is changed in the fields of a model of two bodies, and the answer
+    "a body that is not there": (("layout", "joints", 0, "child_body"), 99, "the body of a joint has index 99 of"),
+    "a number as force element": (("force_elements",), [3], r"force_elements of a MultibodyModel is \(3,\)"),
+    "a text as keyframe": (("keyframes",), ["x"], "keyframes of a MultibodyModel"),
+    "a number as deformable bodies": (("deformables",), 5, "deformables of a MultibodyModel is 5"),
+    "no joints": (("layout", "joints"), [], "the joint of an actuator has index 1 of 0"),
+    "no frames": (("layout", "frames"), [], "has index 0 of|its frames are not those of its tree"),
+    "another kind in the layout": (("layout", "joints", 1, "kind"), "revolute", "its kinds of joints are not those"),
+    "a shifted start": (("layout", "joints", 2, "all_q_start"), 0, "its positions are not those of its tree"),
+    "a shifted start in q": (("layout", "joints", 2, "q_start"), 0, "its coordinates are not those of its tree"),
+    "a name twice": (("layout", "bodies", 1, "name"), "pole", "its names are not those of its tree"),
+    "a number as a name": (("layout", "bodies", 1, "name"), 7, "the name of a BodyInfo is 7, where str is expected"),
+    "true as an index": (("layout", "bodies", 1, "index"), True, "the index of a BodyInfo is True"),
+    "a cycle": (("topology", "mobod_parents"), [-1, 2, 1], "a body comes before the one that carries it"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_a_structure_that_contradicts_itself_is_refused(what) -> None:
+    place, value, match = TAMPERED[what]
+    parts = parts_of(mbjax.load("cart_pole"))
+    document = json.loads(parts[TEXT].tobytes())
+    at = document["model"]["fields"]
+    for key in place[:-1]:
+        at = at[key]["fields"] if isinstance(at[key], dict) else at[key]
+    at[place[-1]] = value
+    file = io.BytesIO()
+    np.savez(file, **{**parts, TEXT: np.frombuffer(json.dumps(document).encode(), np.uint8)})
+    file.seek(0)
+    with pytest.raises(mbjax.ParseError, match=match):
+        mbjax.load_model(file)
 
 
 def test_load_says_that_a_saved_model_is_for_load_model(tmp_path) -> None:
