@@ -11,7 +11,7 @@ from .default_body_poses import pose_in_body
 from .queries import PlantQueries
 
 NEGLIGIBLE = 1e-12  # of lengths and of axes' components
-MOMENT_ROUNDING = 8.0  # times the type's epsilon; smaller parts of mass × length² are no moment about an axis
+NO_MOMENT = 2e-15  # of mass × length²: rounding in double precision; a needle's moment about itself may be 1e-7
 REMEDY = "Give it mass and inertia, weld it, or give the joint's actuator a rotor inertia."
 
 
@@ -73,8 +73,7 @@ def has_moment_about_axis(body: Body, X_MB: np.ndarray, axis_M: np.ndarray) -> b
     com, axis, p_BoMo_B = np.asarray(body.inertia.com, float), X_MB[:3, :3].T @ axis_M, -X_MB[:3, :3].T @ X_MB[:3, 3]
     about_Mo = np.sum(np.cross(axis, com - p_BoMo_B) ** 2) - np.sum(np.cross(axis, com) ** 2)
     square = np.abs(G_BBo_B).max() + com @ com + p_BoMo_B @ p_BoMo_B
-    rounding = MOMENT_ROUNDING * np.finfo(np.asarray(body.inertia.mass).dtype).eps
-    return bool(axis @ G_BBo_B @ axis + about_Mo > rounding * square)
+    return bool(axis @ G_BBo_B @ axis + about_Mo > NO_MOMENT * square)
 
 
 def reject_repeated_direction(
