@@ -147,10 +147,10 @@ def write_output(rows: list[dict[str, Any]], facts: dict[str, str], file: Path) 
     """Writes JSON with the facts and the rows, or CSV with the facts in every row; times are in seconds."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".json":
-        file.write_text(json.dumps({"facts": facts, "rows": rows}, indent=1) + "\n")
+        file.write_text(json.dumps({"facts": facts, "rows": rows}, indent=1) + "\n", encoding="utf-8")
         return
     records = [{**row, **facts} for row in rows]
-    with file.open("w", newline="") as stream:
+    with file.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, list(dict.fromkeys(key for record in records for key in record)))
         writer.writeheader()
         writer.writerows(records)
