@@ -87,6 +87,11 @@ def known_numbers(label: str, what: str, value: Any, rule: NumberRule, shape: tu
     return checked_numbers(label, what, value, rule, shape, **how)
 
 
+def is_whole(number: Any) -> bool:
+    """Whether a known value is one integer."""
+    return np.ndim(number) == 0 and np.asarray(number).dtype.kind in "iu"
+
+
 def as_numbers(value: Any) -> np.ndarray | None:
     """The value as an array of floats; None for anything else: text, None, rows of unequal length."""
     try:

@@ -19,7 +19,7 @@ from mbjax.execution.arrays import scan
 from mbjax.execution.derivative_rules import varying_as_after
 from mbjax.kinematics import difference_configuration, integrate_configuration, velocity_to_qdot
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
-from mbjax.number_rules import is_known, shown
+from mbjax.number_rules import POSITIVE, checked_numbers, is_known, is_whole, shown
 from mbjax.spatial import safe_norm
 
 from .assembly_problem import (
@@ -31,7 +31,7 @@ from .assembly_problem import (
     evaluate,
 )
 from .assembly_search import AssemblySearch, Tolerances, calc_newton_step, is_solution, search_assembly
-from .constraint_kinematics import BoundConstraintSet
+from .bound_constraint_set import BoundConstraintSet, require_bound_set
 from .row_inverse import solve_under_rows
 from .velocity_projection import project_velocity
 
@@ -47,6 +47,7 @@ class AssemblyStatus(enum.IntEnum):
     ITERATION_LIMIT = 1
     SINGULAR = 2
     STUCK = 3
+    NOT_FINITE = 4
 
     @property
     def message(self) -> str:
@@ -59,6 +60,8 @@ class AssemblyStatus(enum.IntEnum):
             AssemblyStatus.STUCK: "the constraints are satisfied, but q is not the nearest configuration to the last "
             "digit, and no step that was tried comes nearer: use q, but not its derivatives. More iterations change "
             "nothing; a better guess, or weights of more similar size, may help.",
+            AssemblyStatus.NOT_FINITE: "q or an error of a row is not finite: the guess, the weights, the constraints "
+            "or the model have a number that is not.",
         }[self]
 
 
@@ -98,14 +101,14 @@ def assembly_q(
     CONVERGED, nor with respect to a weight of zero where other coordinates of weight zero could make the same change.
     Raises `ModelError` for a set that is bound to another model, a guess that is not finite, and numbers that are none.
     """
-    cset.require_model(model)
+    require_bound_set("assembly_q", cset, model)
     q_guess = as_coordinates("q_guess", q_guess, model.num_positions, model.dtype)
     if is_known(q_guess) and not np.all(np.isfinite(np.asarray(q_guess))):
         raise ModelError(f"assembly_q: q_guess must be finite, got {shown(q_guess)}.")
-    if is_known(max_iterations) and not max_iterations >= 1:
-        raise ModelError(f"assembly_q: max_iterations must be at least 1, got {max_iterations!r}.")
-    if tolerance is not None and is_known(tolerance) and not tolerance > 0.0:
-        raise ModelError(f"assembly_q: tolerance must be > 0, got {tolerance!r}.")
+    if is_known(max_iterations) and not (is_whole(max_iterations) and max_iterations >= 1):
+        raise ModelError(f"assembly_q: max_iterations must be a whole number of at least 1, got {max_iterations!r}.")
+    if tolerance is not None:
+        checked_numbers("assembly_q", "tolerance", tolerance, POSITIVE)
     is_double = model.dtype == jnp.float64
     error = tolerance if tolerance is not None else 1e-12 if is_double else 1e-6
     tolerances = Tolerances(error, 1e-10 if is_double else 1e-4, max_iterations)
@@ -141,7 +144,9 @@ def _assembly_q(
     q = integrate_configuration(model, q, lax.stop_gradient(zero_where_locked(model, left)))
     error, G = calc_position_rows(model, cset, q)
     is_solved = search.converged & is_solution(exact, tolerances, point)
-    return AssemblyResult(q, error, calc_assembly_status(search, is_solved, error, G, tolerances.error), search.rounds)
+    status = calc_assembly_status(search, is_solved, error, G, tolerances.error)
+    status = jnp.where(jnp.all(jnp.isfinite(q)) & jnp.all(jnp.isfinite(error)), status, AssemblyStatus.NOT_FINITE)
+    return AssemblyResult(q, error, status.astype(jnp.int32), search.rounds)
 
 
 def finish(problem: AssemblyProblem, start: Point, goes_on: Bool[Array, ""]) -> Point:
@@ -180,14 +185,14 @@ def polish(problem: AssemblyProblem, search: AssemblySearch) -> Point:
 def calc_assembly_status(
     search: AssemblySearch, is_solved: Array, error: Array, G: Array, tolerance: float
 ) -> Int[Array, ""]:
-    """The `AssemblyStatus` of a search as a number; a search is stuck where no step lowers the error."""
+    """The `AssemblyStatus` of a search of finite numbers; a search is stuck where no step lowers the error."""
     slope, size = lax.stop_gradient((safe_norm(error @ G), safe_norm(error) * safe_norm(G.reshape(-1))))
     is_satisfied = safe_norm(lax.stop_gradient(error)) <= tolerance
     is_singular = ~is_satisfied & (search.stuck | (slope <= OUT_OF_REACH * size))
     stuck = search.stuck | (search.converged & is_satisfied)
     failed = jnp.where(stuck, AssemblyStatus.STUCK, AssemblyStatus.ITERATION_LIMIT)
     failed = jnp.where(is_singular, AssemblyStatus.SINGULAR, failed)
-    return jnp.where(is_solved, AssemblyStatus.CONVERGED, failed).astype(jnp.int32)
+    return jnp.where(is_solved, AssemblyStatus.CONVERGED, failed)
 
 
 @takes_model_first
@@ -205,7 +210,7 @@ def assembly_qdot(
     status: v = 0 satisfies every row, so a solution exists and G v is zero to rounding, whatever the weights and units.
     RBDL's CalcAssemblyQDot, with v in place of q̇.
     """
-    cset.require_model(model)
+    require_bound_set("assembly_qdot", cset, model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v_guess = as_coordinates("v_guess", v_guess, model.num_velocities, model.dtype)
     return call_compiled(_assembly_qdot, model, cset, q, v_guess, checked_weights(model, weights))

@@ -9,6 +9,7 @@ from mbjax.array_types import Positions, Velocities
 from mbjax.errors import ModelError
 from mbjax.execution import takes_model_first
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import NOT_NEGATIVE, checked_numbers
 
 from .assembly_problem import rows_with_position
 from .bound_constraint_set import BoundConstraintSet
@@ -29,6 +30,7 @@ def check_constraints(
     """
     if any(isinstance(x, Tracer) for x in jax.tree.leaves((model, cset, q, v))):
         raise ModelError("check_constraints: call it outside of jit, grad and vmap, with plain numbers.")
+    checked_numbers("check_constraints", "tolerance", tolerance, NOT_NEGATIVE)
     terms = constraint_terms(model, cset, q, jnp.zeros(model.num_velocities) if v is None else v)
     active, have_position = np.asarray(terms.active), rows_with_position(cset)
     found = []

@@ -96,6 +96,15 @@ class BoundConstraintSet(eqx.Module):
         return self.names.index(name)
 
 
+def require_bound_set(call: str, cset: Any, model: Any) -> None:
+    """Raises `ModelError` unless `cset` is a set that is bound to the model."""
+    if not hasattr(cset, "require_model"):
+        raise ModelError(
+            f"{call}: cset must be a BoundConstraintSet, as ConstraintSet()….bind(model) returns it, got {shown(cset)}."
+        )
+    cset.require_model(model)
+
+
 @takes_model_first
 def bound_constraints(model: MultibodyModel) -> BoundConstraintSet:
     """The model's own constraints as a bound set."""

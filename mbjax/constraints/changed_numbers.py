@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mbjax.errors import ModelError
-from mbjax.model import AbstractConstraint
+from mbjax.model import AbstractConstraint, LockConstraint
 from mbjax.model.constraint_numbers import independent_rows, switch
 from mbjax.number_rules import DIRECTION, FINITE, NOT_NEGATIVE, POSITIVE, as_numbers, is_known, shown
 
@@ -54,13 +54,14 @@ def with_v_plus(constraint: AbstractConstraint, value: Any) -> AbstractConstrain
 
 def with_stabilization_time(constraint: AbstractConstraint, value: Any) -> AbstractConstraint:
     """The record with another time of stabilization."""
-    time = cast(jnp.inf if value is None else value, constraint.stabilization_time.dtype)
-    if time.shape != () or (is_known(time) and not time > 0.0):
+    given = np.inf if value is None else value
+    known = as_numbers(given) if is_known(given) else given
+    if known is None or np.shape(known) != () or (is_known(known) and not known > 0.0):
         raise ModelError(
             f"with_stabilization_time: {constraint.label} takes a number of seconds > 0, or None for no "
             f"stabilization, got {value!r}. Use jax.vmap for a batch of worlds."
         )
-    return eqx.tree_at(lambda c: c.stabilization_time, constraint, time)
+    return eqx.tree_at(lambda c: c.stabilization_time, constraint, cast(known, constraint.stabilization_time.dtype))
 
 
 def with_numbers(constraint: AbstractConstraint, numbers: Mapping[str, Any]) -> AbstractConstraint:
@@ -109,9 +110,13 @@ def require_rule(constraint: AbstractConstraint, name: str, new: jax.Array, give
         independent_rows(label, f"'{name}'", numbers, *ROWS[name])
     if name == "damping" and not constraint.num_rows == 0 and np.any(numbers != 0.0):
         raise ModelError(f"{label}: a rigid constraint has no damping, got {shown(given)}.")
-    rule = RULES_BY_FIELD.get(name)
+    if name == "position" and isinstance(constraint, LockConstraint) and numbers.size > constraint.num_rows:
+        numbers, rule = numbers[:4], DIRECTION  # of a joint with a quaternion
+    else:
+        rule = RULES_BY_FIELD.get(name)
     if rule is not None and not np.all(rule.holds(numbers) | np.isinf(numbers)):  # the rigid ones' stiffness is inf
-        raise ModelError(f"{label}: '{name}' must be {rule.words}, got {shown(given)}.")
+        part = "the quaternion of " if name == "position" else ""
+        raise ModelError(f"{label}: {part}'{name}' must be {rule.words}, got {shown(given)}.")
 
 
 def cast(value: Any, dtype: Any) -> jax.Array:

@@ -1,6 +1,7 @@
 """Forward dynamics under constraints: v̇ and λ from tau."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,8 +21,9 @@ from mbjax.forces import (
 )
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates, locked_velocities, zero_where_locked
+from mbjax.number_rules import as_numbers, as_traced_numbers, is_known, shown
 
-from .bound_constraint_set import BoundConstraintSet
+from .bound_constraint_set import BoundConstraintSet, require_bound_set
 from .constrained_dynamics import (
     ConstrainedDynamicsResult,
     ConstrainedDynamicsTerms,
@@ -76,7 +78,7 @@ def constrained_forward_dynamics(
 
     For contacts alone, with `force_elements` and no other forces, Jacobians by q, v and tau are closed forms.
     """
-    cset.require_model(model)
+    require_bound_set("constrained_forward_dynamics", cset, model)
     if forces is not None:
         require_forces("constrained_forward_dynamics", model, forces)
     chosen = checked_solver("constrained_forward_dynamics", solver)
@@ -131,8 +133,13 @@ def solve_constrained_system(
     `constrained_system_variables` returns such matrices. A row of zeros has λ = 0. RBDL's SolveConstrainedSystem….
     """
     solver = checked_solver("solve_constrained_system", solver)
-    H, G, c, gamma = (jnp.asarray(x) for x in (H, G, c, gamma))
-    nv, nc = c.shape[0], gamma.shape[0]
+    H, G, c, gamma = (as_block(what, x) for what, x in (("H", H), ("G", G), ("c", c), ("gamma", gamma)))
+    if c.ndim != 1 or gamma.ndim != 1:
+        raise ModelError(
+            f"solve_constrained_system: c must be (nv,) and gamma (nc,), got shapes {c.shape} and {gamma.shape}. For a "
+            "batch of systems use jax.vmap."
+        )
+    nv, nc = c.size, gamma.size
     if H.shape != (nv, nv) or G.shape != (nc, nv):
         raise ModelError(
             f"solve_constrained_system: c has {nv} and gamma {nc} entries, so H must be ({nv}, {nv}) and "
@@ -140,6 +147,14 @@ def solve_constrained_system(
         )
     vdot, force, num_redundant, residual = for_worlds(_solve_constrained_system, H, G, c, gamma, solver)
     return ConstrainedAcceleration(vdot, force, num_redundant.astype(jnp.int32), residual)
+
+
+def as_block(what: str, value: Any) -> Array:
+    """An array of floats, of integers too; raises `ModelError` for anything but real numbers."""
+    numbers = None if is_known(value) and as_numbers(value) is None else as_traced_numbers(value)
+    if numbers is None:
+        raise ModelError(f"solve_constrained_system: {what} must be real numbers, got {shown(value)}.")
+    return numbers if jnp.issubdtype(numbers.dtype, jnp.floating) else numbers.astype(float)
 
 
 def _solve_constrained_system(

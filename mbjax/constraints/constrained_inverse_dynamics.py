@@ -18,7 +18,7 @@ from mbjax.kinematics import for_worlds_of
 from mbjax.model import MultibodyModel, as_coordinates
 from mbjax.number_rules import POSITIVE, checked_numbers, shown
 
-from .bound_constraint_set import BoundConstraintSet
+from .bound_constraint_set import BoundConstraintSet, require_bound_set
 from .constrained_dynamics import calc_constrained_dynamics, calc_constraint_residual, kkt_solve, masked
 from .constrained_forward_dynamics import calc_constrained_dynamics_terms
 from .solvers.abstract_solver import AbstractConstraintSolver
@@ -53,7 +53,7 @@ def inverse_dynamics_with_constraints(
 
     Where vdot satisfies the constraints, `constrained_forward_dynamics` of tau returns it.
     """
-    cset.require_model(model)
+    require_bound_set("inverse_dynamics_with_constraints", cset, model)
     if forces is not None:
         require_forces("inverse_dynamics_with_constraints", model, forces)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
@@ -102,7 +102,7 @@ def constrained_inverse_dynamics(
     `actuated` holds one truth value (bool) a velocity, True for all if none is given. Other arguments are as in
     `constrained_forward_dynamics`, which returns the same vdot and force for this tau.
     """
-    cset.require_model(model)
+    require_bound_set("constrained_inverse_dynamics", cset, model)
     if forces is not None:
         require_forces("constrained_inverse_dynamics", model, forces)
     solver = checked_solver("constrained_inverse_dynamics", solver)

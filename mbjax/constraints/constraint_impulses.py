@@ -12,8 +12,9 @@ from mbjax.execution import takes_model_first
 from mbjax.kinematics import calc_position_kinematics, for_worlds_of
 from mbjax.linear_algebra import matrix_vector
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
+from mbjax.number_rules import FINITE, checked_numbers
 
-from .bound_constraint_set import BoundConstraintSet
+from .bound_constraint_set import BoundConstraintSet, require_bound_set
 from .constrained_dynamics import ConstrainedDynamicsResult, calc_constrained_dynamics, terms_at_rest
 from .constraint_kinematics import calc_constraint_terms
 from .contact_derivatives import are_contacts
@@ -57,15 +58,14 @@ def constraint_impulses(
 
     For contacts alone that use their own `v_plus`, Jacobians by q and v_minus are closed forms.
     """
-    cset.require_model(model)
+    require_bound_set("constraint_impulses", cset, model)
     chosen = checked_solver("constraint_impulses", solver)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v_minus = as_coordinates("v_minus", v_minus, model.num_velocities, model.dtype)
     if v_plus is not None:
-        v_plus = jnp.asarray(v_plus, model.dtype)
-        if v_plus.ndim == 0:
-            v_plus = jnp.broadcast_to(v_plus, (cset.num_rows,))
-        v_plus = as_coordinates("v_plus", v_plus, cset.num_rows, model.dtype)
+        rows = (cset.num_rows,)
+        v_plus = checked_numbers("constraint_impulses", "v_plus", v_plus, FINITE, rows, is_repeated=True)
+        v_plus = jnp.broadcast_to(jnp.asarray(v_plus, model.dtype), rows)
     if solver is None and v_plus is None and are_contacts(cset):
         result = with_contact_derivatives(impulses_by_default, contact_impulse_derivatives, model, cset, q, v_minus)
     else:

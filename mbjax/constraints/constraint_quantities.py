@@ -18,8 +18,9 @@ from mbjax.kinematics import (
     qdot_to_velocity_matrix,
 )
 from mbjax.model import MultibodyModel, as_coordinates
+from mbjax.number_rules import as_numbers, is_known, shown
 
-from .bound_constraint_set import BoundConstraintSet
+from .bound_constraint_set import BoundConstraintSet, require_bound_set
 from .constraint_forces import calc_compliant_forces, calc_constraint_forces
 from .constraint_kinematics import ConstraintTerms, calc_constraint_terms
 
@@ -69,7 +70,7 @@ def constraint_terms(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities | None = None
 ) -> ConstraintTerms:
     """Terms of all rows at (q, v); without v, terms that depend on it are zero."""
-    cset.require_model(model)
+    require_bound_set("constraint_terms", cset, model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = None if v is None else as_coordinates("v", v, model.num_velocities, model.dtype)
     return for_worlds_of(_constraint_terms, model, cset, q, v)
@@ -92,7 +93,8 @@ def constrained_system_variables(
 ) -> ConstrainedSystem:
     """The matrices of the constrained equation of motion (RBDL's CalcConstrainedSystemVariables).
 
-    `forces` are all forces that act besides tau and the constraints, as for `forward_dynamics`.
+    `forces` are all forces that act besides tau and the constraints, as for `forward_dynamics`. All joints are taken as
+    free, locked ones too: `constrained_forward_dynamics` keeps these at rest, a solution of this system does not.
     """
     if forces is not None:
         require_forces("constrained_system_variables", model, forces)
@@ -121,7 +123,7 @@ def constraint_spatial_forces(
     Couplers, locks and custom constraints act on joints, so they appear in Gᵀ λ alone. For λ in N s the result is
     impulses.
     """
-    cset.require_model(model)
+    require_bound_set("constraint_spatial_forces", cset, model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     multipliers = as_coordinates("multipliers", multipliers, cset.num_rows, model.dtype)
     return for_worlds_of(_constraint_spatial_forces, model, cset, q, multipliers)
@@ -138,7 +140,7 @@ def compliant_forces(
     model: MultibodyModel, cset: BoundConstraintSet, q: Positions, v: Velocities
 ) -> Float[Array, "nb 6"]:
     """Spatial forces F_Bo_W of distance constraints with finite stiffness, which act as springs and dampers."""
-    cset.require_model(model)
+    require_bound_set("compliant_forces", cset, model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     return for_worlds_of(_compliant_forces, model, cset, q, v)
@@ -158,6 +160,8 @@ def constraint_forces_by_name(
             "constraint_forces_by_name: cset must be a BoundConstraintSet, as ConstraintSet.bind(model) returns it, "
             f"got {type(cset).__name__}."
         )
+    if is_known(multipliers) and as_numbers(multipliers) is None:
+        raise ModelError(f"constraint_forces_by_name: multipliers must be numbers, got {shown(multipliers)}.")
     multipliers = jnp.asarray(multipliers)
     if multipliers.shape[-1:] != (cset.num_rows,):
         raise ModelError(

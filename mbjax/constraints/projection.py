@@ -12,7 +12,7 @@ from mbjax.linear_algebra import matrix_vector
 from mbjax.model import MultibodyModel, as_coordinates, zero_where_locked
 
 from .assembly_problem import rows_with_position
-from .bound_constraint_set import BoundConstraintSet
+from .bound_constraint_set import BoundConstraintSet, require_bound_set
 from .constrained_dynamics import calc_constrained_dynamics, terms_at_rest
 from .constraint_kinematics import calc_constraint_terms
 from .solvers.direct import Direct
@@ -31,7 +31,7 @@ def project_onto_constraints(
     leave q alone. To start from far away use `assembly_q` and `assembly_qdot`. Differentiable, and batched like the
     dynamics.
     """
-    cset.require_model(model)
+    require_bound_set("project_onto_constraints", cset, model)
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     v = as_coordinates("v", v, model.num_velocities, model.dtype)
     return for_worlds_of(calc_projection, model, cset, q, v)

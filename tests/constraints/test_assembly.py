@@ -140,8 +140,12 @@ def test_weights_that_cannot_be_are_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"max_iterations": 0}, "max_iterations must be at least 1, got 0"),
-        ({"tolerance": -1e-9}, "tolerance must be > 0"),
+        ({"max_iterations": 0}, "max_iterations must be a whole number of at least 1, got 0"),
+        ({"max_iterations": 2.5}, "max_iterations must be a whole number"),
+        ({"max_iterations": "a"}, "max_iterations must be a whole number"),
+        ({"tolerance": -1e-9}, "tolerance must be a finite number > 0"),
+        ({"tolerance": "1"}, "tolerance must be one number"),
+        ({"tolerance": np.inf}, "tolerance must be a finite number > 0"),
         ({"q_guess": [0.0, np.nan, 0.0]}, "q_guess must be finite"),
         ({"cset": spring_leg}, "bound to another model"),
     ],
@@ -407,6 +411,12 @@ def test_velocities_with_weights_of_zero_are_exact(free) -> None:
         check_gradients(by, jnp.zeros(12))
 
 
+def test_a_guess_that_is_not_finite_inside_of_jit_is_reported() -> None:
+    mechanism = four_bar()
+    found = assembly_q(mechanism.model, mechanism.cset, mechanism.q.at[0].set(jnp.nan))
+    assert int(found.status) == mbjax.AssemblyStatus.NOT_FINITE
+
+
 @pytest.mark.whole_run("states that contradict their constraints are named")
 def test_status_says_why_it_did_not_converge() -> None:
     mechanism = four_bar()
@@ -517,6 +527,8 @@ def test_inconsistent_states_are_named() -> None:
         mbjax.check_constraints(mechanism.model, mechanism.cset, mechanism.q.at[2].add(0.05), None)
     with pytest.raises(mbjax.ModelError, match=r"'loop': velocity error 0\.3 "):
         mbjax.check_constraints(mechanism.model, mechanism.cset, mechanism.q, mechanism.v.at[2].add(0.3))
+    with pytest.raises(mbjax.ModelError, match="check_constraints: tolerance must be one number, got 'a'"):
+        mbjax.check_constraints(mechanism.model, mechanism.cset, mechanism.q, tolerance="a")
     with pytest.raises(mbjax.ModelError, match="'loop': position error nan"):
         mbjax.check_constraints(mechanism.model, mechanism.cset, mechanism.q * jnp.nan)
     off = mechanism.cset.with_active({"loop": False})

@@ -1,6 +1,7 @@
 """Constrained accelerations and forces: closed forms, Pinocchio, energy, strategies, singular sets."""
 
 import functools
+import re
 
 import equinox as eqx
 import jax
@@ -268,6 +269,19 @@ def test_new_numbers_run_the_same_program() -> None:
     compiled_forward(heavier, case.cset.with_active({"loop": 0.0}), case.q, case.v, torques(case))
     assert compiled_forward._cache_size() == first
     assert first <= before + 1
+
+
+def test_systems_of_whole_numbers_and_of_wrong_shapes() -> None:
+    result = mbjax.solve_constrained_system(np.eye(3, dtype=int), [[1, 1, 1]], np.ones(3, int), [0])
+    np.testing.assert_allclose(result.vdot, 0.0, atol=1e-14)
+    np.testing.assert_allclose(result.force, [-1.0])
+    for c, gamma, message in (
+        (np.ones((2, 1)), np.zeros(1), "c must be (nv,) and gamma (nc,), got shapes (2, 1) and (1,)"),
+        (1.0, 0.0, "c must be (nv,) and gamma (nc,), got shapes () and ()"),
+        (np.ones(2), "a", "gamma must be real numbers, got 'a'"),
+    ):
+        with pytest.raises(mbjax.ModelError, match=re.escape(message)):
+            mbjax.solve_constrained_system(np.eye(2), np.ones((1, 2)), c, gamma)
 
 
 def test_wrong_solvers_and_forces() -> None:

@@ -173,6 +173,9 @@ def test_rules_of_constructors_hold_for_new_numbers() -> None:
     for value in (np.nan, np.inf, "fast"):
         with pytest.raises(ModelError, match=r"with_v_plus: DistanceConstraint 'rod' takes 1 finite number"):
             cset.with_v_plus({"rod": value})
+    for value in ("fast", 0.0, np.nan, [0.1, 0.1]):
+        with pytest.raises(ModelError, match=r"DistanceConstraint 'rod' takes a number of seconds > 0, or None"):
+            cset.with_stabilization_time({"rod": value})
     for name, numbers, message in (
         ("rod", {"distance": -1.0}, "'distance' must be a finite number > 0, got -1.0"),
         ("rod", {"distance": "far"}, "'distance' takes numbers of shape (), got 'far'"),
@@ -301,6 +304,18 @@ def test_names_are_unlike() -> None:
         with_names([twice[0], twice[0]])
 
 
+def test_locks_of_floating_joints_need_a_direction() -> None:
+    plant = mbjax.MultibodyPlant()
+    plant.add_rigid_body("body", mbjax.SpatialInertia.solid_box_with_mass(1.0, 0.1, 0.2, 0.3))
+    model = plant.finalize()
+    with pytest.raises(ModelError, match=r"the quaternion of the position of joint '.*' is zero"):
+        ConstraintSet().add_lock_constraint(0, np.zeros(7)).bind(model)
+    cset = ConstraintSet().add_lock_constraint(0, [2.0, 0, 0, 0, 0, 0, 0], name="k").bind(model)
+    assert float(cset.with_numbers("k", position=[1.0, 0, 0, 0, 0, 0, 2]).constraint("k").position[6]) == 2.0
+    with pytest.raises(ModelError, match="the quaternion of 'position' must be finite and not all zero"):
+        cset.with_numbers("k", position=np.zeros(7))
+
+
 def test_wrong_models_are_refused() -> None:
     plant = mbjax.MultibodyPlant()
     plant.add_rigid_body("crank", mbjax.SpatialInertia.solid_cube_with_mass(1.0, 0.1))
@@ -324,5 +339,12 @@ def test_wrong_models_are_refused() -> None:
         four_bar().cset.with_active({"loop": [1, 0, 1]})
     with pytest.raises(ModelError, match=r"by_name: multipliers have shape \(3,\).* 2 rows: loop\[0\], loop\[1\]"):
         mbjax.constraint_forces_by_name(four_bar().cset, np.zeros(3))
+    with pytest.raises(ModelError, match="by_name: multipliers must be numbers, got 'ab'"):
+        mbjax.constraint_forces_by_name(four_bar().cset, "ab")
+    for wrong in (None, "a"):
+        with pytest.raises(ModelError, match="constraint_terms: cset must be a BoundConstraintSet"):
+            mbjax.constraints_position_error(model, wrong, q)
+        with pytest.raises(ModelError, match="assembly_q: cset must be a BoundConstraintSet"):
+            mbjax.assembly_q(model, wrong, q)
     with pytest.raises(ModelError, match="wrt must be 'v' or 'qdot', got 'q'"):
         mbjax.constraints_jacobian(model, four_bar().cset, q, "q")

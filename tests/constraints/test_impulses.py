@@ -111,7 +111,8 @@ def test_gradients() -> None:
 def test_wrong_sizes_and_models() -> None:
     case = mechanisms.four_bar()
     model, _, q = falling_ball()
-    with pytest.raises(ValueError, match="v_plus has shape"):
-        mbjax.constraint_impulses(case.model, case.cset, case.q, case.v, jnp.zeros(3))
+    for v_plus in (jnp.zeros(3), jnp.nan, "x", {"loop": 1.0}):
+        with pytest.raises(mbjax.ModelError, match="constraint_impulses: v_plus must be"):
+            mbjax.constraint_impulses(case.model, case.cset, case.q, case.v, v_plus)
     with pytest.raises(mbjax.ModelError, match="bound to another model"):
         mbjax.constraint_impulses(model, case.cset, q, jnp.zeros(6))

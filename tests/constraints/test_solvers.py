@@ -139,8 +139,11 @@ def test_wrong_shapes_and_strategies() -> None:
         mbjax.solve_constrained_system(H, G.T, c, gamma)
     with pytest.raises(mbjax.ModelError, match="Kokkevis: articulated bodies need a model"):
         mbjax.solve_constrained_system(H, G, c, gamma, mbjax.Kokkevis())
-    with pytest.raises(mbjax.ModelError, match="iterations must be at least 1"):
+    with pytest.raises(mbjax.ModelError, match="iterations must be a whole number of at least 1"):
         mbjax.Proximal(iterations=0)
+    for mu in (-1.0, 0.0, np.inf):
+        with pytest.raises(mbjax.ModelError, match="Proximal: mu must be a finite number > 0"):
+            mbjax.Proximal(mu)
 
 
 @pytest.mark.whole_run("double precision, and what stays single, in g53 of tests/gradients")

@@ -16,6 +16,7 @@ from mbjax.linear_algebra import (
     matrix_vector,
     solve_branches,
 )
+from mbjax.number_rules import POSITIVE, checked_numbers, is_whole
 
 from .abstract_solver import AbstractConstraintSolver, KktMatrix
 from .elimination import (
@@ -46,8 +47,10 @@ class Proximal(AbstractConstraintSolver):
     iterations: int = eqx.field(static=True, default=12)
 
     def __check_init__(self) -> None:
-        if self.iterations < 1:
-            raise ModelError(f"Proximal: iterations must be at least 1, got {self.iterations}.")
+        if not (is_whole(self.iterations) and self.iterations >= 1):
+            raise ModelError(f"Proximal: iterations must be a whole number of at least 1, got {self.iterations!r}.")
+        if self.mu is not None:
+            checked_numbers("Proximal", "mu", self.mu, POSITIVE)
 
     def init(self, system: KktMatrix) -> ProximalFactor:
         velocities = eliminate_velocities(system)

@@ -58,6 +58,10 @@ class LockConstraint(AbstractConstraint):
             raise ModelError(
                 f"{self.label}: joint '{joint.name}' has {nq} positions, got {self.position.shape[0]} numbers."
             )
+        if self.position is not None and nq > nv and not np.any(self.position[:4]):
+            raise ModelError(
+                f"{self.label}: the quaternion of the position of joint '{joint.name}' is zero; give (w, x, y, z)."
+            )
         if self.v_plus.shape not in ((), (nv,)):
             raise ModelError(f"{self.label}: v_plus must be 1 or {nv} numbers, got {self.v_plus.shape[0]}.")
         v_plus = np.broadcast_to(self.v_plus, (nv,)).copy()
