@@ -18,17 +18,19 @@ from jaxtyping import Array, Bool, Float
 from mbjax.array_types import Positions, Velocities
 from mbjax.constraints import BoundConstraintSet, bound_constraints
 from mbjax.constraints.assembly_problem import calc_active_jacobian
+from mbjax.constraints.bound_constraint_set import require_bound_set
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, is_traced, of_one_model
 from mbjax.kinematics import is_velocity_equal_to_qdot, velocity_to_qdot
 from mbjax.linear_algebra import solve
 from mbjax.model import MultibodyModel, as_coordinates, locked_velocities
-from mbjax.number_rules import is_known, shown
+from mbjax.number_rules import NOT_NEGATIVE, POSITIVE, checked_numbers, is_known, shown
 from mbjax.simulation import State
 from mbjax.spatial import safe_sqrt
 from mbjax.trajectory_optimization import CenterOfMassVelocity, FrameVelocity, Momentum, VelocityGoal
 
-from .inverse_kinematics import goals_by_name, require_finite
+from .goal_numbers import require_finite
+from .inverse_kinematics import goals_by_name
 from .residual_rows import require_shapes
 from .tangent import coordinates_of, has_roll_pitch_yaw
 
@@ -69,8 +71,8 @@ def differential_inverse_kinematics(
     `time_step` no joint would pass its limit within it (joints with roll, pitch and yaw: at the limit only). Closed
     loops and other constraints of the model, or of `cset`, keep their rates at zero. Differentiable, with coordinates
     at limits staying there. Raises `ModelError` without goals, or without the gain that they need, for a `gain` or
-    `damping` below 0, a `time_step` that is not above 0, and where q or a goal is not finite. Where traced numbers are
-    not, all of v is NaN: hand it to no robot.
+    `damping` below 0, a `time_step` that is not above 0, infinite ones, and where q or a goal is not finite. Where
+    traced numbers are not, all of v is NaN: hand it to no robot.
     """
     q = as_coordinates("q", q, model.num_positions, model.dtype)
     if is_known(q) and not np.all(np.isfinite(np.asarray(q))):
@@ -87,12 +89,11 @@ def differential_inverse_kinematics(
             )
     gain = 0.0 if gain is None else gain
     for what, value in (("gain", gain), ("damping", damping)):
-        if is_known(value) and not 0.0 <= float(value) < np.inf:
-            raise ModelError(f"differential_inverse_kinematics: {what} must be at least 0 and finite, got {value}.")
-    if time_step is not None and is_known(time_step) and not float(time_step) > 0.0:
-        raise ModelError(f"differential_inverse_kinematics: time_step must be above 0, got {time_step}.")
+        checked_numbers("differential_inverse_kinematics", what, value, NOT_NEGATIVE)
+    if time_step is not None:
+        checked_numbers("differential_inverse_kinematics", "time_step", time_step, POSITIVE, unit="s")
     if cset is not None:
-        cset.require_model(model)
+        require_bound_set("differential_inverse_kinematics", cset, model)
     step = None if time_step is None else as_number(time_step, model)
     args = (model, q, tuple(named.items()), as_number(gain, model), as_number(damping, model), step, cset)
     return compiled(*args) if is_traced(jax.tree.leaves(args)) else call_compiled(calc_velocities, *args)

@@ -10,15 +10,20 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from mbjax.array_types import Positions
 from mbjax.constraints import BoundConstraintSet
+from mbjax.constraints.bound_constraint_set import require_bound_set
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, is_traced, of_one_model
 from mbjax.execution.arrays import scan
 from mbjax.model import MultibodyModel
-from mbjax.trajectory_optimization import Constraint
+from mbjax.trajectory_optimization import Barrier, Clearance, Constraint, JointGoal
 
+from .goal_numbers import require_goal_numbers
 from .inverse_kinematics import constraints_by_name, default_guess, goals_by_name, settings_of, solved
 from .outcome import InverseKinematicsResult
+from .residual_rows import CLOSED_FORMS, VELOCITIES
 from .search import Settings
+
+GOALS = (*CLOSED_FORMS, *VELOCITIES, JointGoal, Barrier, Clearance)  # callable, but no functions of a path's point
 
 
 @of_one_model
@@ -43,7 +48,7 @@ def follow(
     there on no start is drawn, so that q moves as little as the path allows. Results have the points on their first
     axis. Derivatives are those of `inverse_kinematics` at each point.
     """
-    if not callable(goals):
+    if not callable(goals) or isinstance(goals, GOALS):
         raise ModelError(
             "follow: goals must be a function of a point of the path, like lambda X_WH: to.PoseGoal('hand', X_WH), got "
             f"{type(goals).__name__}."
@@ -54,10 +59,11 @@ def follow(
         raise ModelError(f"follow: path must have its points on the first axis of all its arrays, got sizes {sizes}.")
     q = default_guess(model, guess)
     if cset is not None:
-        cset.require_model(model)
+        require_bound_set("follow", cset, model)
     first = settings_of(model, tolerance, max_iterations, restarts, key, False)
     later = settings_of(model, tolerance, max_iterations, 0, None, True)
     held = constraints_by_name(constraints)
+    require_goal_numbers("follow", held, "constraint")
     args = (model, goals, path, q, held, cset, first, later)
     return compiled(*args) if is_traced(jax.tree.leaves(args)) else call_compiled(followed, *args)
 

@@ -1,6 +1,6 @@
 """`inverse_kinematics`: from goals of frames, centre of mass and joints to a configuration."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -12,13 +12,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from mbjax.array_types import Positions
 from mbjax.constraints import BoundConstraintSet, bound_constraints
 from mbjax.constraints.assembly_problem import rows_with_position
+from mbjax.constraints.bound_constraint_set import require_bound_set
 from mbjax.errors import ModelError
 from mbjax.execution import call_compiled, is_traced, of_one_model
 from mbjax.model import MultibodyModel, as_coordinates
-from mbjax.number_rules import is_known
+from mbjax.number_rules import POSITIVE, checked_numbers, is_known, is_whole
 from mbjax.randomization.keys import require_one_key
 from mbjax.trajectory_optimization import Barrier, Clearance, Constraint
 
+from .goal_numbers import require_goal_numbers
 from .outcome import InverseKinematicsResult, result_of
 from .search import Settings
 from .solution_derivative import solution_of
@@ -69,10 +71,10 @@ def inverse_kinematics(
     if isinstance(goals, Sequence | Mapping) and not goals and not constraints:
         raise ModelError("inverse_kinematics: there are no goals; give one like to.PoseGoal('hand', X_WH).")
     named, held = goals_by_name(goals), constraints_by_name(constraints)
-    require_no_nan("inverse_kinematics", named)
-    require_no_nan("inverse_kinematics", held, "constraint")
+    require_goal_numbers("inverse_kinematics", named)
+    require_goal_numbers("inverse_kinematics", held, "constraint")
     if cset is not None:
-        cset.require_model(model)
+        require_bound_set("inverse_kinematics", cset, model)
     q = default_guess(model, guess)
     settings = settings_of(model, tolerance, max_iterations, restarts, key, local)
     args = (model, tuple(named.items()), tuple(held.items()), cset, settings, q)
@@ -199,8 +201,8 @@ def settings_of(
         require_one_key("inverse_kinematics", key)
     if tolerance is None:
         tolerance = 1e-8 if is_double else 1e-5
-    elif is_known(tolerance) and not float(tolerance) > 0.0:
-        raise ModelError(f"inverse_kinematics: tolerance must be above 0, got {tolerance}.")
+    else:
+        tolerance = checked_numbers("inverse_kinematics", "tolerance", tolerance, POSITIVE)
     size = model.num_velocities
     draw = np.full(size, 0.5, model.dtype) if key is None else jax.random.uniform(key, (size,), model.dtype)
     step = np.asarray(1e-10 if is_double else 1e-6, model.dtype)
@@ -215,41 +217,6 @@ def settings_of(
     )
 
 
-def is_whole(number: Any) -> bool:
-    """Whether a known number is one integer."""
-    return np.ndim(number) == 0 and np.asarray(number).dtype.kind in "iu"
-
-
 def as_number(x: Any, dtype: Any) -> Any:
     """A number as an array, without a call of JAX where it is known."""
     return np.asarray(x, dtype) if is_known(x) else jnp.asarray(x, dtype)
-
-
-def require_no_nan(call: str, goals: dict[str, Any], what: str = "goal") -> None:
-    """Raises with the name where a known number of a goal or constraint is NaN."""
-    for name, goal in goals.items():
-        place = place_of(goal, lambda x: bool(np.any(np.isnan(x))))
-        if place is not None:
-            raise ModelError(f"{call}: {what} '{name}' has a number that is NaN, in {place}.")
-
-
-def require_finite(call: str, goals: dict[str, Any]) -> None:
-    """Raises with the goal's name where a known number of it is not finite; bounds of barriers may be infinite."""
-    require_no_nan(call, goals)
-    for name, goal in goals.items():
-        place = None if isinstance(goal, Barrier) else place_of(goal, lambda x: bool(np.any(np.isinf(x))))
-        if place is not None:
-            raise ModelError(f"{call}: goal '{name}' has a number that is infinite, in {place}.")
-
-
-def place_of(goal: Any, is_wrong: Callable[[np.ndarray], bool]) -> str | None:
-    """Where a goal has known numbers that are wrong; None if nowhere."""
-    if not any(hasattr(x, "dtype") and is_known(x) and is_wrong(np.asarray(x)) for x in jax.tree.leaves(goal)):
-        return None
-    leaves = jax.tree_util.tree_leaves_with_path(goal)
-    return next(where(path) for path, x in leaves if hasattr(x, "dtype") and is_known(x) and is_wrong(np.asarray(x)))
-
-
-def where(path: tuple) -> str:
-    """A leaf's place as one would write it."""
-    return jax.tree_util.keystr(path).lstrip(".")

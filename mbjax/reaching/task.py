@@ -76,7 +76,7 @@ def evaluate(task: Task, q: Float[Array, " nq"]) -> Evaluation:
         hard.append(rows.value)
         G.append(rows.J)
         weights = weight_of(constraint.function, rows.value.shape[0], q.dtype)
-        least, most = bounds_of(constraint, weights)
+        least, most = held_bounds(constraint, weights)
         lower.append(least)
         upper.append(most)
     if task.has_loops:
@@ -98,7 +98,7 @@ def evaluate(task: Task, q: Float[Array, " nq"]) -> Evaluation:
     )
 
 
-def bounds_of(constraint: Constraint, weights: Float[Array, " h"]) -> tuple[Float[Array, " h"], Float[Array, " h"]]:
+def held_bounds(constraint: Constraint, weights: Float[Array, " h"]) -> tuple[Float[Array, " h"], Float[Array, " h"]]:
     """Bounds of each row: none where the weight is zero, NaN where it is not finite."""
     bounds = constraint.lower.astype(weights.dtype), constraint.upper.astype(weights.dtype)
     held = [jnp.where(jnp.isfinite(weights), bound, jnp.nan) for bound in bounds]

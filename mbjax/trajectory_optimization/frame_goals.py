@@ -4,11 +4,14 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from mbjax.errors import ModelError
 from mbjax.kinematics import jacobian_spatial_velocity, points_positions, relative_transform
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import as_numbers, is_known
 from mbjax.simulation import State
 from mbjax.spatial import (
     RigidTransform,
@@ -28,6 +31,26 @@ from .slopes import Slopes
 from .weights import weight_of
 
 FrameName = str | int
+ROTATION_ERROR = 3e-4  # of RᵀR, as large as many products of rotations in single precision may make it
+
+
+def checked_goal_pose(what: str, X: Any) -> RigidTransform:
+    """The pose of a goal; raises `ModelError` for anything else, and for a known rotation that is none."""
+    if not isinstance(X, RigidTransform):
+        raise ModelError(
+            f"{what} must be a mbjax.RigidTransform, got {type(X).__name__}. Of a rotation matrix R (3, 3) and a "
+            "translation p (3,), make it by mbjax.RigidTransform(R, p)."
+        )
+    R = as_numbers(X.rotation) if is_known(X.rotation) else None
+    if R is None or R.shape != (3, 3):  # the shape is checked with the model
+        return X
+    error, determinant = np.abs(R.T @ R - np.eye(3)).max(), np.linalg.det(R)
+    if error > ROTATION_ERROR or determinant < 0.0:
+        raise ModelError(
+            f"{what}: the rotation is not a rotation matrix (R^T R differs from 1 by {error:.2g}, determinant "
+            f"{determinant:.3g})."
+        )
+    return X
 
 
 class PointGoal(eqx.Module):
@@ -82,7 +105,8 @@ class PoseGoal(eqx.Module):
         factor: ArrayLike | None = None,
         in_frame: InFrame = "world",
     ):
-        self.frame, self.X_WF, self.weight = frame, X_WF, weight_of("PoseGoal", weight, factor)
+        self.frame, self.weight = frame, weight_of("PoseGoal", weight, factor)
+        self.X_WF = checked_goal_pose(f"PoseGoal of {frame!r}: X_WF", X_WF)
         self.in_frame = checked_frame("PoseGoal", in_frame)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
@@ -124,7 +148,8 @@ class RelativePose(eqx.Module):
         *,
         factor: ArrayLike | None = None,
     ):
-        self.frame, self.of, self.X_AF, self.weight = frame, of, X_AF, weight_of("RelativePose", weight, factor)
+        self.frame, self.of, self.weight = frame, of, weight_of("RelativePose", weight, factor)
+        self.X_AF = checked_goal_pose(f"RelativePose of {frame!r}: X_AF", X_AF)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
         X_AF = relative_transform(model, state_of(x).q, self.of, self.frame)

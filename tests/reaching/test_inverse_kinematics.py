@@ -201,8 +201,23 @@ def test_errors_say_which_goal_and_what_to_do() -> None:
         mbjax.inverse_kinematics(ARM, to.Clearance())
     with pytest.raises(mbjax.ModelError, match="held exactly; give it in constraints="):
         mbjax.inverse_kinematics(ARM, to.at_least(to.Clearance(), 0.01))
-    with pytest.raises(mbjax.ModelError, match="tolerance must be above 0"):
-        mbjax.inverse_kinematics(ARM, pose, tolerance=0.0)
+    for tolerance in (0.0, "a", [1e-3], np.inf):
+        with pytest.raises(mbjax.ModelError, match="inverse_kinematics: tolerance must be"):
+            mbjax.inverse_kinematics(ARM, pose, tolerance=tolerance)
+    for rotation in (2.0 * np.eye(3), np.diag([1.0, 1.0, -1.0]), np.eye(3) + np.triu(np.full((3, 3), 0.1), 1)):
+        X = mbjax.RigidTransform(rotation, np.zeros(3))
+        with pytest.raises(mbjax.ModelError, match=r"PoseGoal of 'tool': X_WF: the rotation is not a rotation matrix"):
+            to.PoseGoal("tool", X)
+        with pytest.raises(mbjax.ModelError, match=r"RelativePose of 'tool': X_AF: the rotation is not a rotation"):
+            to.RelativePose("tool", "base", X)
+    for X in (None, np.eye(4)):
+        with pytest.raises(mbjax.ModelError, match=r"X_WF must be a mbjax\.RigidTransform, got (NoneType|ndarray)"):
+            to.PoseGoal("tool", X)
+    for weight in (-1.0, np.inf):
+        with pytest.raises(mbjax.ModelError, match=r"goal 'hand': weight must be a finite number >= 0, got"):
+            mbjax.inverse_kinematics(ARM, {"hand": to.PoseGoal("tool", X_WT, weight)})
+    with pytest.raises(mbjax.ModelError, match=r"cset must be a BoundConstraintSet, as .* got 'a'"):
+        mbjax.inverse_kinematics(ARM, pose, cset="a")
     with pytest.raises(mbjax.ModelError, match="or a function of"):
         mbjax.inverse_kinematics(ARM, 3.0)
     with pytest.raises(mbjax.ModelError, match=r"restarts must be a whole number of at least 0, got 2\.5"):
@@ -288,3 +303,5 @@ def test_a_path_is_followed_without_jumps() -> None:
     assert np.max(np.abs(np.diff(found.q, axis=0))) < 0.3
     with pytest.raises(mbjax.ModelError, match="must be a function of a point"):
         mbjax.follow(model, to.PointGoal(hand, path[0]).p_WP, path)
+    with pytest.raises(mbjax.ModelError, match=r"must be a function of a point.* got PointGoal"):
+        mbjax.follow(model, to.PointGoal(hand, path[0]), path)
