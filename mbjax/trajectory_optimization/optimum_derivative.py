@@ -129,11 +129,11 @@ def conditions(problem: Problem, found: Found, sides: Array) -> Conditions:
 
 
 def sides_of_limits(problem: Problem, found: Found) -> Float[Array, "steps nu"]:
-    """-1 and 1 for efforts that are held at their lower and upper limit, else 0."""
+    """-1 and 1 for efforts that are held at their lower and upper limit, as are all whose limits are equal; else 0."""
     if problem.low is None:
         return jnp.zeros_like(found.efforts)
     low, high = limits_along(problem, found.efforts)
-    at_low = (found.efforts <= low) & (found.effort_slopes > 0.0)
+    at_low = (found.efforts <= low) & ((found.effort_slopes > 0.0) | (low == high))
     at_high = (found.efforts >= high) & (found.effort_slopes < 0.0)
     return jnp.where(at_low, -1.0, jnp.where(at_high, 1.0, 0.0)).astype(found.efforts.dtype)
 

@@ -1,6 +1,5 @@
 """The problem that solvers take: a model, a start, costs, limits and constraints, all of them leaves or functions."""
 
-import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
@@ -10,7 +9,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
@@ -20,6 +18,7 @@ from mbjax.simulation import State, step
 from mbjax.simulation.state import as_state, require_rigid_bodies_alone, require_state
 from mbjax.simulation.step import require_discrete
 
+from .closed_functions import with_traced_as_leaves
 from .constraints import Constraint
 from .weights import require_schedules
 
@@ -309,8 +308,7 @@ def prepared(problem: Problem) -> Problem:
     if isinstance(problem.start, State) and problem.model is not None:
         problem = with_start(problem, as_state(problem.model, problem.start))
     problem = in_precision(problem, dtype_of(problem))
-    functions = *problem.running, *problem.terminal, *(c.function for c in problem.constraints), problem.dynamics
-    return with_closed_functions(problem) if any(map(must_be_closed, functions)) else problem
+    return with_traced_as_leaves(problem)
 
 
 def in_precision(problem: Problem, dtype: Any) -> Problem:
@@ -323,65 +321,6 @@ def in_precision(problem: Problem, dtype: Any) -> Problem:
     return jax.tree.map(cast, problem)
 
 
-def must_be_closed(function: Any) -> bool:
-    """Whether a plain function closes over traced arrays, which are no leaves of the problem."""
-    return not isinstance(function, eqx.Module) and closes_over_traced(function)
-
-
-def with_closed_functions(problem: Problem) -> Problem:
-    """The problem with traced arrays that plain functions close over as leaves."""
-    x, effort = problem.start, jnp.zeros(num_efforts(problem), dtype_of(problem))
-    stage = problem.stage(0)
-
-    def closed(function: Callable, *args: Any) -> Any:
-        if not must_be_closed(function):
-            return function
-        args = (*args, *(() if stage is None else (stage,)))
-        return eqx.filter_closure_convert(function, *args)
-
-    running = tuple(closed(term, problem.model, x, effort) for term in problem.running)
-    terminal = tuple(closed(term, problem.model, x) for term in problem.terminal)
-    constraints = tuple(
-        eqx.tree_at(
-            lambda c: c.function,
-            constraint,
-            closed(constraint.function, problem.model, x, *((effort,) if constraint.at == "running" else ())),
-            is_leaf=callable,
-        )
-        for constraint in problem.constraints
-    )
-    problem = eqx.tree_at(lambda p: (p.running, p.terminal, p.constraints), problem, (running, terminal, constraints))
-    if problem.dynamics is not None:
-        dynamics = closed(problem.dynamics, problem.model, x, effort)
-        problem = eqx.tree_at(lambda p: p.dynamics, problem, dynamics, is_leaf=lambda leaf: leaf is problem.dynamics)
-    return problem
-
-
-def closes_over_traced(function: Any) -> bool:
-    """Whether a plain function, or one that it calls and closes over, closes over values that are being traced."""
-    waiting, seen = [function], set()
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, functools.partial):
-            waiting += [value.func, *value.args, *value.keywords.values()]
-        elif isinstance(value, types.MethodType):
-            waiting += [value.__func__, value.__self__]
-        elif isinstance(value, types.FunctionType):
-            waiting += list(inspect.getclosurevars(value).nonlocals.values())
-            waiting += list(value.__defaults__ or ())
-        elif is_traced_value(value):
-            return True
-    return False
-
-
-def is_traced_value(value: Any) -> bool:
-    """Whether an array, or one in a pytree, is being traced."""
-    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
-
-
 def num_efforts(problem: Problem) -> int:
     """Number of efforts: the model's actuators, or the size of the limits of other dynamics."""
     if problem.dynamics is None:
@@ -392,6 +331,32 @@ def num_efforts(problem: Problem) -> int:
     if problem.model is None:
         raise ModelError("Problem: give efforts=(low, high) as arrays, so that the number of efforts is known.")
     return problem.model.num_actuators
+
+
+def require_states(call: str, problem: Problem, states: Any) -> None:
+    """Raises `ModelError` unless `states` are num_steps + 1 states like the start, stacked along a leading axis."""
+    count = problem.num_steps + 1
+    wanted, given = (jax.tree_util.tree_leaves_with_path(tree) for tree in (problem.start, states))
+    if jax.tree.structure(problem.start) != jax.tree.structure(states):
+        raise ModelError(
+            f"{call}: states must be like the start, {described(problem.start)}, each array with a leading axis of "
+            f"num_steps + 1 = {count}, got {described(states)}."
+        )
+    for (path, one), (_, many) in zip(wanted, given, strict=True):
+        if jnp.shape(many) != (count, *jnp.shape(one)):
+            raise ModelError(
+                f"{call}: states{jax.tree_util.keystr(path)} has shape {jnp.shape(many)}; the problem needs "
+                f"{(count, *jnp.shape(one))}, with a leading axis of num_steps + 1 = {count}."
+            )
+
+
+def described(tree: Any) -> str:
+    """A pytree in words: the types and shapes of its parts."""
+    if isinstance(tree, State) or not isinstance(tree, tuple | list | dict):
+        shape = "" if isinstance(tree, State) or not hasattr(tree, "shape") else f" of shape {tree.shape}"
+        return f"{'an array' if shape else type(tree).__name__}{shape}"
+    parts = [f"{key}: {described(x)}" for key, x in tree.items()] if isinstance(tree, dict) else map(described, tree)
+    return f"{type(tree).__name__} ({', '.join(parts)})"
 
 
 def dtype_of(problem: Problem) -> Any:

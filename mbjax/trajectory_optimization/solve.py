@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError, ModelWarning
 from mbjax.execution import is_traced
-from mbjax.number_rules import is_known
+from mbjax.number_rules import as_traced_numbers, is_known, shown
 from mbjax.progress import telling
 
 from .abstract_solver import AbstractSolver, Found, with_numbers_as_leaves
@@ -23,7 +23,7 @@ from .expansion import total_cost
 from .feasibility_ddp import FeasibilityDDP, clipped
 from .multipliers import Penalties, evaluate, is_evaluated, values_along, violations_along
 from .optimum_derivative import at_optimum, sides_of_limits
-from .problem import Problem, dtype_of, num_efforts, prepared, times_of
+from .problem import Problem, dtype_of, num_efforts, prepared, require_states, times_of
 from .rolled_out import rolled_out
 from .solution import Outcome, Report, Solution, empty_history
 
@@ -178,9 +178,14 @@ def starting_trajectory(problem: Problem, guess: Any) -> tuple[Any, Float[Array,
     elif isinstance(guess, tuple | list) and len(guess) == 2:
         states, efforts = guess
     dtype = dtype_of(problem)
-    efforts = jnp.zeros((steps, nu), dtype) if efforts is None else jnp.asarray(efforts, dtype)
-    if efforts.shape != (steps, nu):
-        raise ModelError(f"solve: the guess has efforts of shape {efforts.shape}; the problem needs ({steps}, {nu}).")
+    numbers = jnp.zeros((steps, nu)) if efforts is None else as_traced_numbers(efforts)
+    if numbers is None or numbers.shape != (steps, nu):
+        came = f"efforts of shape {numbers.shape}" if numbers is not None else shown(efforts)
+        raise ModelError(
+            f"solve: the guess must be None, efforts of shape ({steps}, {nu}), a pair (states, efforts) or an earlier "
+            f"plan, got {came}."
+        )
+    efforts = jnp.asarray(numbers, dtype)
     if is_known(efforts) and not np.all(np.isfinite(np.asarray(efforts))):
         step, actuator = (int(i) for i in np.argwhere(~np.isfinite(np.asarray(efforts)))[0])
         raise ModelError(
@@ -191,12 +196,7 @@ def starting_trajectory(problem: Problem, guess: Any) -> tuple[Any, Float[Array,
         states = jax.tree.map(lambda x: jnp.repeat(jnp.asarray(x)[None], steps + 1, axis=0), problem.start)
     elif states is None:
         states = rolled_out(problem, clipped(problem, efforts))
-    for path, leaf in jax.tree_util.tree_leaves_with_path(states):
-        if jnp.shape(leaf)[0] != steps + 1:
-            raise ModelError(
-                f"solve: the guess has states{jax.tree_util.keystr(path)} of shape {jnp.shape(leaf)}; the problem "
-                f"needs a leading axis of num_steps + 1 = {steps + 1}."
-            )
+    require_states("solve: the guess", problem, states)
     states = times_of(problem, states, clipped(problem, efforts))
     if isinstance(guess, Solution) and problem.constraints:
         names = [constraint.name for constraint in problem.constraints]

@@ -144,6 +144,21 @@ def test_the_rate_of_efforts_is_a_cost(bead):
         to.JointGoal(jnp.ones(3))(bead, jnp.zeros(3))
 
 
+def test_a_quasi_static_guess_knows_the_last_effort_and_lengths_of_steps(bead):
+    """Neither is pushed to what would leave the state as it is."""
+    start, holds = mbjax.State(jnp.zeros(3), jnp.ones(3)), [0.0, 0.0, MASS * 9.81]
+    remembered = to.Problem(bead, (start, jnp.ones(3)), 2, to.Effort(), dynamics=to.WithLastEffort())
+    states, efforts = to.quasi_static(remembered)
+    np.testing.assert_allclose(efforts, [holds] * 2, atol=1e-7)
+    np.testing.assert_allclose(states[1], [[1.0, 1.0, 1.0], holds, holds], atol=1e-7)
+    free = to.Problem(bead, start, 2, to.Effort(), dynamics=to.FreeSteps(0.02, 0.05))
+    states, efforts = to.quasi_static(free)
+    np.testing.assert_allclose(efforts, [[*holds, 0.02]] * 2, atol=1e-6)
+    np.testing.assert_allclose(states.time, [0.0, 0.02, 0.04])
+    with pytest.raises(mbjax.ModelError, match=r"quasi_static: states\.q has shape \(3,\); the problem needs \(3, 3\)"):
+        to.quasi_static(free, start)
+
+
 @pytest.fixture(scope="module")
 def flying_arm() -> tuple[mbjax.MultibodyModel, to.WithWrenches]:
     """Trimmed: of an elbow without limits, so that steps compile faster."""

@@ -1,5 +1,7 @@
 """Derivatives of an optimum: forward = reverse = differences of problems that are solved again."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ import mbjax
 from mbjax import trajectory_optimization as to
 from tests.gradients.checks import OFFSETS, WEIGHTS, WHOLE_RUN
 
-from .problems import pendulum
+from .problems import STEPS, pendulum
 
 EXACT = to.FeasibilityDDP(tolerance=1e-18)
 
@@ -87,6 +89,50 @@ def test_numbers_that_a_plain_function_closes_over_are_differentiated():
 
     by_leaf = eqx.filter_grad(lambda p: to.solve(p, solver=EXACT).states[-1, 0])(base).terminal[0].angle
     np.testing.assert_allclose(jax.grad(J)(jnp.array(1.2)), by_leaf, rtol=1e-9)
+
+
+class Distance:
+    """A cost that is an object of a plain class."""
+
+    def __init__(self, goal):
+        self.goal = goal
+
+    def __call__(self, model, x):
+        return 3.0 * (x - self.goal)
+
+
+def test_numbers_within_functions_in_other_terms_are_differentiated():
+    """All reach the same cost: a function in a schedule, partial, a default, an object, and dynamics of a function."""
+
+    def costs(goal: jax.Array) -> list:
+        def distance(model, x, *, goal=goal):
+            return 3.0 * (x - goal)
+
+        plain = to.Scheduled(lambda model, x: 3.0 * (x - goal), jnp.ones(3))
+        beyond = to.Barrier(functools.partial(lambda goal, model, x: 3.0 * (x - goal), goal), 0.0, 0.0)
+        return [plain, beyond, distance, Distance(goal)]
+
+    def end(goal: jax.Array) -> jax.Array:
+        rule = to.HermiteSimpson(lambda model, x, u: u + 0.0 * goal, 0.1)
+        limits = jnp.full(1, -np.inf), jnp.full(1, np.inf)
+        problem = to.Problem(None, jnp.zeros(1), 2, lambda model, x, u: u, costs(goal), limits, dynamics=rule)
+        return to.solve(problem).states[-1, 0]
+
+    # x = h (u + u), and u minimizes u² + 4 · 9 (x - goal)² / 2
+    np.testing.assert_allclose(jax.grad(end)(jnp.array(0.7)), 36.0 * 0.02 / (1.0 + 36.0 * 0.02), rtol=1e-6)
+
+
+def test_efforts_between_equal_limits_are_held():
+    """Also where the cost does not ask for more, so that no slope tells a side."""
+    base, given = pendulum(), jnp.zeros((STEPS, 1))
+    limits = given, given.at[20:].set(1.0)
+    problem = to.Problem(None, base.start, STEPS, base.running, (), limits, dynamics=base.dynamics)
+
+    def fourth(given: jax.Array) -> jax.Array:
+        limited = eqx.tree_at(lambda p: (p.low, p.high), problem, (given, limits[1] + given))
+        return to.solve(limited).efforts[3, 0]
+
+    np.testing.assert_allclose(jax.grad(fourth)(given)[3, 0], 1.0)
 
 
 @pytest.mark.whole_run("numbers of cost, dynamics, limits and constraints")
