@@ -30,4 +30,4 @@ def term_at_step(problem: Problem, term: Any, x: Any, u: Any, stage: Any, k: Any
     if not isinstance(term, Scheduled):
         return jnp.asarray(call_term(term, problem.model, x, u, stage, motion))
     value = jnp.asarray(call_term(term.goal, problem.model, x, u, stage, motion))
-    return weighted(value, term.weights[k].astype(value.dtype))
+    return weighted(value, term.weight_at(k, value.shape, value.dtype))

@@ -65,7 +65,8 @@ def slopes_of(problem: Problem, term: Any, x: Any, u: Any, stage: Any, k: Any, m
         found = [part.scaled(root) for part in found]
     if not isinstance(term, Scheduled):
         return found
-    return scaled_parts(found, term.weights[k].astype(found[0].residual.dtype))
+    size = sum(len(part.residual) for part in found)
+    return scaled_parts(found, term.weight_at(k, (size,), found[0].residual.dtype))
 
 
 def scaled_parts(parts: list[Slopes], weights: Float[Array, "..."]) -> list[Slopes]:

@@ -51,12 +51,29 @@ class Scheduled(eqx.Module):
                 "or (num_steps + 1, size of the residual)."
             )
 
+    def weight_at(self, k: Any, shape: tuple[int, ...], dtype: Any) -> Float[Array, "*size"]:
+        """The weight of step k for what `goal` returns: raises unless it is a number or has that shape."""
+        weight = self.weights[k].astype(dtype)
+        if weight.shape not in ((), shape):
+            returned = f"residuals of shape {shape}" if shape else "a number"
+            hint = f"(num_steps + 1,) or (num_steps + 1, {shape[0]})" if len(shape) == 1 else "(num_steps + 1,)"
+            raise ModelError(
+                f"Scheduled: {name_of(self.goal)} returns {returned}, and weights has shape {self.weights.shape}; give "
+                f"{hint}."
+            )
+        return weight
+
     def __call__(self, *given: Any) -> Any:
         """Raises: only a problem knows the step."""
         raise ModelError(
             "Scheduled is a running or terminal cost of a Problem, which knows the step; it cannot be called, nor "
             "stand within another cost or a constraint. Constraints have when=."
         )
+
+
+def name_of(term: Any) -> str:
+    """What messages call a cost: the name of its function or class."""
+    return getattr(term, "__name__", type(term).__name__)
 
 
 def require_schedules(terms: tuple[Callable, ...], num_steps: int) -> None:

@@ -68,6 +68,10 @@ def test_what_schedules_cannot_be():
         to.Problem(None, jnp.zeros(2), STEPS, to.Scheduled(At(False), jnp.ones(3)), (), LIMITS, dynamics=lambda *x: x)
     with pytest.raises(mbjax.ModelError, match="cannot be called"):
         to.Scheduled(At(False), jnp.ones(3))(None, jnp.zeros(2), jnp.zeros(1))
+    for squared, returned in ((True, "a number"), (False, r"residuals of shape \(1,\)")):
+        term = to.Scheduled(At(squared), jnp.ones((STEPS + 1, 3)))
+        with pytest.raises(mbjax.ModelError, match=rf"At returns {returned}, and weights has shape \(41, 3\)"):
+            to.solve(to.Problem(None, jnp.zeros(2), STEPS, term, (), LIMITS, dynamics=Pendulum(jnp.array(1.0))))
     with pytest.raises(mbjax.ModelError, match="a number for each state"):
         to.Scheduled(At(False), 1.0)
 
