@@ -47,15 +47,27 @@ class Constraint(eqx.Module):
             getattr(function, "name", None) or getattr(function, "__name__", "constraint") if name is None else name
         )
         self.when = None if when is None else jnp.asarray(when, bool)
-        if is_known(self.lower) and is_known(self.upper):
-            low, high = np.broadcast_arrays(np.asarray(self.lower), np.asarray(self.upper))
-            wrong = np.argwhere(~(low <= high))
-            if len(wrong):
-                where = tuple(int(i) for i in wrong[0])
-                raise ModelError(
-                    f"Constraint '{self.name}': entry {list(where)} must be at least {low[where]} and at most "
-                    f"{high[where]}: no value is both."
-                )
+        require_bounds(f"Constraint '{self.name}'", self.lower, self.upper)
+
+
+def require_bounds(call: str, lower: Array, upper: Array) -> None:
+    """Raises `ModelError` for bounds that no value is within, or that are NaN, and for shapes that do not fit."""
+    try:
+        jnp.broadcast_shapes(lower.shape, upper.shape)
+    except ValueError:
+        raise ModelError(
+            f"{call}: the lower bound has shape {lower.shape}, the upper {upper.shape}; give each as a number or as "
+            "many as the function has values."
+        ) from None
+    if not is_known(lower, upper):
+        return
+    low, high = np.broadcast_arrays(np.asarray(lower), np.asarray(upper))
+    wrong = np.argwhere(~(low <= high))
+    if len(wrong):
+        where = tuple(int(i) for i in wrong[0])
+        raise ModelError(
+            f"{call}: entry {list(where)} must be at least {low[where]} and at most {high[where]}: no value is both."
+        )
 
 
 def equality(function: Callable[..., Any], value: ArrayLike = 0.0, **options: Any) -> Constraint:

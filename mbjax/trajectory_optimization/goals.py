@@ -19,6 +19,7 @@ from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 
+from .constraints import require_bounds
 from .own_frames import (
     InFrame,
     checked_frame,
@@ -199,8 +200,11 @@ class Barrier(eqx.Module):
         *,
         factor: ArrayLike | None = None,
     ):
+        if not callable(residual):
+            raise ModelError(f"Barrier: the first argument must be a residual, got {type(residual).__name__}.")
         self.residual, self.weight = residual, weight_of("Barrier", weight, factor)
         self.lower, self.upper = jnp.asarray(lower, float), jnp.asarray(upper, float)
+        require_bounds("Barrier", self.lower, self.upper)
 
     def __call__(self, model: MultibodyModel, state: Any, *rest: Any, motion: Any = None) -> Float[Array, " size"]:
         return self.weight * self._beyond(call_with_motion(self.residual, (model, state, *rest), motion))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mbjax.errors import ModelError
 from mbjax.simulation import State
 from mbjax.spatial import safe_sqrt
 
@@ -45,7 +46,14 @@ def evaluate(
 ) -> Float[Array, " size"]:
     """Values of a constraint at one step, whose motion may be known, as a vector."""
     effort = effort if constraint.at == "running" else None
-    return jnp.ravel(call_term(constraint.function, problem.model, state, effort, stage, motion))
+    value = jnp.asarray(call_term(constraint.function, problem.model, state, effort, stage, motion))
+    for bound in (constraint.lower, constraint.upper):
+        if bound.size != 1 and bound.shape not in (value.shape, (value.size,)):
+            raise ModelError(
+                f"Constraint '{constraint.name}': its function returns shape {value.shape} and a bound has shape "
+                f"{bound.shape}; give a number, or bounds of the shape of the value."
+            )
+    return jnp.ravel(value)
 
 
 def is_evaluated(constraint: Constraint, at_end: bool) -> bool:
@@ -54,9 +62,9 @@ def is_evaluated(constraint: Constraint, at_end: bool) -> bool:
 
 
 def bounds_of(constraint: Constraint, like: Float[Array, " size"]) -> tuple[Array, Array]:
-    """Lower and upper bounds of each entry."""
-    bounds = (jnp.ravel(jnp.broadcast_to(b, like.shape)) for b in (constraint.lower, constraint.upper))
-    lower, upper = (bound.astype(like.dtype) for bound in bounds)
+    """Lower and upper bounds of each entry, of values that `evaluate` has checked."""
+    bounds = (jnp.ravel(bound).astype(like.dtype) for bound in (constraint.lower, constraint.upper))
+    lower, upper = (jnp.broadcast_to(bound, like.shape) for bound in bounds)
     return lower, upper
 
 
