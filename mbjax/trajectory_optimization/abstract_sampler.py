@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
+from mbjax.number_rules import NOT_NEGATIVE, checked_numbers
 
-from .abstract_solver import AbstractSolver, Found
+from .abstract_solver import AbstractSolver, Found, require_solver_numbers
 from .effort_feedback import found_at_efforts
 from .multipliers import Penalties
 from .problem import Problem
@@ -28,6 +30,11 @@ class AbstractSampler(AbstractSolver):
     seed: eqx.AbstractVar[int]
     samples: eqx.AbstractVar[int]
     knots: eqx.AbstractVar[int | None]
+
+    def __check_init__(self):
+        require_solver_numbers(self, ("max_iterations", "patience"), tolerance=NOT_NEGATIVE)
+        call, shape = type(self).__name__, np.shape(self.deviation)
+        checked_numbers(call, "deviation", self.deviation, NOT_NEGATIVE, shape)
 
     @abstractmethod
     def turn(self, plan: SampledPlan, drawn: Samples) -> SampledPlan:

@@ -7,11 +7,17 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
+
+from mbjax.errors import ModelError
+from mbjax.number_rules import INFINITY, NumberRule, checked_numbers
 
 from .multipliers import Penalties
 from .problem import Problem
 from .solution import History
+
+ABOVE_ONE = NumberRule("a finite number > 1", lambda x: (x > 1.0) & (x < INFINITY), is_positive=True)
 
 
 class Found(eqx.Module):
@@ -52,6 +58,17 @@ class AbstractSolver(eqx.Module):
         callback: Callable | None,
     ) -> Found:
         """Searches from a trajectory, which may have gaps, for one that minimizes cost and penalties."""
+
+
+def require_solver_numbers(solver: AbstractSolver, counts: tuple[str, ...], **rules: NumberRule) -> None:
+    """Raises `ModelError` unless fields that are counts are whole numbers of at least 1, and others keep their rule."""
+    call = type(solver).__name__
+    for name in counts:
+        value = getattr(solver, name)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ModelError(f"{call}: {name} must be a whole number of at least 1, got {value!r}.")
+    for name, rule in rules.items():
+        checked_numbers(call, name, getattr(solver, name), rule)
 
 
 def with_numbers_as_leaves(solver: AbstractSolver, dtype: Any) -> AbstractSolver:

@@ -12,7 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .abstract_solver import AbstractSolver, Found
+from mbjax.number_rules import NOT_NEGATIVE, POSITIVE
+
+from .abstract_solver import ABOVE_ONE, AbstractSolver, Found, require_solver_numbers
 from .feasibility_ddp import FeasibilityDDP, largest_violation
 from .multipliers import Penalties, no_penalties, updated, values_along
 from .problem import Problem
@@ -36,6 +38,17 @@ class AugmentedLagrangian(AbstractSolver):
     largest_weight: float = 1e8
     weight_factor: float = 10.0
     wanted_fall: float = 0.25  # of the violation from round to round; else the weight grows
+
+    def __check_init__(self):
+        require_solver_numbers(
+            self,
+            ("max_iterations", "max_rounds"),
+            tolerance=NOT_NEGATIVE,
+            first_weight=POSITIVE,
+            largest_weight=POSITIVE,
+            weight_factor=ABOVE_ONE,
+            wanted_fall=NOT_NEGATIVE,
+        )
 
     def search(
         self,

@@ -17,6 +17,7 @@ from mbjax.errors import ModelError
 from mbjax.kinematics import is_velocity_equal_to_qdot
 from mbjax.linear_algebra import factor_general, solve, solve_with_factors
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import POSITIVE, checked_numbers
 from mbjax.simulation import Inputs, State, time_derivatives
 
 from .problem import actuator_limits
@@ -37,6 +38,10 @@ class Collocation(eqx.Module):
 
     rates: Callable | None = None
     time_step: Any = None
+
+    def __check_init__(self):
+        if self.time_step is not None:
+            checked_numbers(type(self).__name__, "time_step", self.time_step, POSITIVE, unit="s")
 
     @abstractmethod
     def defect_of_tangent(self, rate: Callable, xi: Float[Array, " ndx"], h: Any) -> Float[Array, " ndx"]:

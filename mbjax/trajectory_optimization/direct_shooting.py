@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mbjax.number_rules import NOT_NEGATIVE
 from mbjax.optional_packages import imported
 
-from .abstract_solver import AbstractSolver, Found
+from .abstract_solver import AbstractSolver, Found, require_solver_numbers
 from .effort_feedback import found_at_efforts
 from .expansion import total_cost
 from .feasibility_ddp import clipped
@@ -29,6 +30,9 @@ class DirectShooting(AbstractSolver):
     optimizer: Any = eqx.field(static=True, default=None)
     max_iterations: int = 500
     tolerance: float = 1e-6
+
+    def __check_init__(self):
+        require_solver_numbers(self, ("max_iterations",), tolerance=NOT_NEGATIVE)
 
     def search(
         self,

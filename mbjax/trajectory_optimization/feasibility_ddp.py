@@ -16,8 +16,9 @@ from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import as_one_kernel
+from mbjax.number_rules import NOT_NEGATIVE, POSITIVE
 
-from .abstract_solver import AbstractSolver, Found
+from .abstract_solver import ABOVE_ONE, AbstractSolver, Found, require_solver_numbers
 from .curvature import Curvature, calc_curvature
 from .expansion import Expansion, at, effort_slopes_of, expand, running_terms, terminal_terms, total_cost, value_of
 from .multipliers import Penalties, values_along, violations_along
@@ -62,6 +63,15 @@ class FeasibilityDDP(AbstractSolver):
     def __check_init__(self):
         if self.hessian not in ("gauss_newton", "exact"):
             raise ModelError(f"FeasibilityDDP: hessian must be 'gauss_newton' or 'exact', got {self.hessian!r}.")
+        require_solver_numbers(
+            self,
+            ("max_iterations", "num_lengths"),
+            tolerance=NOT_NEGATIVE,
+            gap_tolerance=NOT_NEGATIVE,
+            smallest_regularization=NOT_NEGATIVE,
+            largest_regularization=POSITIVE,
+            regularization_factor=ABOVE_ONE,
+        )
 
     def search(
         self,

@@ -16,9 +16,10 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.execution import is_traced
+from mbjax.number_rules import POSITIVE
 from mbjax.optional_packages import imported
 
-from .abstract_solver import AbstractSolver, Found
+from .abstract_solver import AbstractSolver, Found, require_solver_numbers
 from .expansion import effort_slopes_of, expand
 from .feasibility_ddp import clipped, limits_along
 from .multipliers import Penalties, bounds_of, is_evaluated, mask_of, values_along
@@ -59,6 +60,7 @@ class Transcription(AbstractSolver):
     def __check_init__(self):
         if self.hessian not in ("gauss_newton", "exact"):
             raise ModelError(f"Transcription: hessian must be 'gauss_newton' or 'exact', got {self.hessian!r}.")
+        require_solver_numbers(self, ("max_iterations",), tolerance=POSITIVE)
 
     def search(
         self,

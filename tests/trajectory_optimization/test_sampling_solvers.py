@@ -48,5 +48,10 @@ def test_what_samplers_cannot_be():
         to.PathIntegral(samples=1)
     with pytest.raises(mbjax.ModelError, match="PathIntegral: temperature must be a number above 0, got 0"):
         to.PathIntegral(temperature=0.0)
+    for deviation in (np.nan, -1.0):
+        with pytest.raises(mbjax.ModelError, match="PathIntegral: deviation must be a finite number >= 0"):
+            to.PathIntegral(deviation)
+    with pytest.raises(mbjax.ModelError, match="patience must be a whole number of at least 1, got 0"):
+        to.CrossEntropy(patience=0)
     with pytest.raises(mbjax.ModelError, match="PathIntegral: deviation has shape"):
         to.solve(pendulum(), solver=to.PathIntegral(jnp.ones(3)))

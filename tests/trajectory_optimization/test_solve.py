@@ -370,8 +370,45 @@ class TestProblemsWithoutSolution:
             to.solve(pendulum(), jnp.zeros((3, 1)))
         with pytest.raises(mbjax.ModelError, match="the guess has the effort nan at step 2, place 0"):
             to.solve(pendulum(), jnp.zeros((STEPS, 1)).at[2].set(jnp.nan))
+        with pytest.raises(mbjax.ModelError, match=r"the guess must be None, efforts of shape \(40, 1\)"):
+            to.solve(pendulum(), Goal(jnp.array(1.0)))
         with pytest.raises(mbjax.ModelError, match="leading axis"):
             to.solve(pendulum(), (jnp.zeros((3, 2)), jnp.zeros((STEPS, 1))))
+
+    @pytest.mark.parametrize(
+        "numbers",
+        [
+            dict(num_lengths=0),
+            dict(max_iterations=0),
+            dict(max_iterations=2.5),
+            dict(tolerance=-1.0),
+            dict(regularization_factor=0.5),
+        ],
+    )
+    def test_numbers_of_a_solver(self, numbers):
+        with pytest.raises(mbjax.ModelError, match=f"FeasibilityDDP: {next(iter(numbers))} must be a"):
+            to.FeasibilityDDP(**numbers)
+
+    def test_bounds_have_the_shape_of_the_value(self):
+        """Also of two axes."""
+        base = pendulum()
+
+        def solved(upper):
+            limit = to.at_most(lambda model, x: jnp.outer(x, x), upper, at="end", name="square")
+            given = STEPS, base.running, base.terminal, (base.low, base.high), limit
+            return to.solve(to.Problem(None, base.start, *given, dynamics=base.dynamics))
+
+        found = solved(jnp.array([[1.0, 9.0], [9.0, 9.0]]))
+        np.testing.assert_allclose(found.states[-1, 0], 1.0, atol=1e-5)
+        with pytest.raises(
+            mbjax.ModelError, match=r"'square': its function returns shape \(2, 2\) and a bound .* \(3,\)"
+        ):
+            solved(jnp.ones(3))
+        with pytest.raises(mbjax.ModelError, match=r"the lower bound has shape \(2,\), the upper \(3,\)"):
+            to.Constraint(speed, jnp.zeros(2), jnp.ones(3))
+        for bounds in ((1.0, -1.0), (np.nan, 1.0)):
+            with pytest.raises(mbjax.ModelError, match=r"Barrier: entry .* no value is both"):
+                to.Barrier(speed, *bounds)
 
     def test_a_continuous_model(self):
         model = mbjax.load("arm")
