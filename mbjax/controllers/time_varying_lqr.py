@@ -56,10 +56,15 @@ def time_varying_lqr(
     require_discrete_model("time_varying_lqr", model)
     states = State(states.q, states.v, states.time)
     efforts = jnp.asarray(efforts, model.dtype)
-    if efforts.ndim != 2 or efforts.shape[1] != model.num_actuators or len(states.q) != len(efforts) + 1:
+    if (
+        efforts.ndim != 2
+        or not len(efforts)
+        or efforts.shape[1] != model.num_actuators
+        or len(states.q) != len(efforts) + 1
+    ):
         raise ModelError(
             f"time_varying_lqr: {jnp.shape(states.q)} positions and {efforts.shape} efforts; give efforts "
-            f"(steps, {model.num_actuators}) and one more state than there are steps."
+            f"(steps, {model.num_actuators}) with at least one step, and one more state than there are steps."
         )
     ndx = 2 * model.num_velocities
     Q = cost_matrix("time_varying_lqr: Q", Q, ndx, model.dtype)

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from mbjax.errors import ModelError
-from mbjax.number_rules import is_known
+from mbjax.number_rules import as_traced_numbers, is_known, shown
 
 
 class Constraint(eqx.Module):
@@ -46,8 +46,16 @@ class Constraint(eqx.Module):
         self.name = (
             getattr(function, "name", None) or getattr(function, "__name__", "constraint") if name is None else name
         )
-        self.when = None if when is None else jnp.asarray(when, bool)
+        self.when = None if when is None else checked_choice(f"Constraint '{self.name}'", when)
         require_bounds(f"Constraint '{self.name}'", self.lower, self.upper)
+
+
+def checked_choice(call: str, when: Any) -> Bool[Array, " steps_and_end"]:
+    """Truth values, one for each state; raises `ModelError` for other numbers, such as indices of steps."""
+    numbers = as_traced_numbers(when)
+    if numbers is None or (is_known(numbers) and not np.all(np.isin(np.asarray(numbers), (0, 1)))):
+        raise ModelError(f"{call}: when must be a truth value for each of the num_steps + 1 states, got {shown(when)}.")
+    return numbers.astype(bool)
 
 
 def require_bounds(call: str, lower: Array, upper: Array) -> None:

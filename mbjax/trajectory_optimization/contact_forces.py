@@ -1,6 +1,7 @@
 """Costs and constraints of contact forces in scheduled steps: forces themselves, friction cones and pyramids."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -21,6 +22,8 @@ class AbstractForceTerm(eqx.Module):
     """A residual, or values of a constraint, of the contact forces of a scheduled step alone: of running steps."""
 
     dynamics: eqx.AbstractVar[ScheduledContacts]
+    needs_effort: ClassVar[bool] = True
+    needs_dynamics: ClassVar[type] = ScheduledContacts
 
     @abc.abstractmethod
     def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, "_"]:

@@ -1,6 +1,6 @@
 """Costs of how fast efforts change: the last effort becomes a part of the state."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jax.typing import ArrayLike
@@ -38,6 +38,8 @@ class EffortRate(eqx.Module):
     """Change of the efforts since the step before; for running costs with `WithLastEffort`."""
 
     weight: Float[Array, "..."]
+    needs_effort: ClassVar[bool] = True
+    needs_dynamics: ClassVar[type] = WithLastEffort
 
     def __init__(self, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
         self.weight = weight_of("EffortRate", weight, factor)

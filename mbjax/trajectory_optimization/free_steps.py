@@ -1,6 +1,6 @@
 """Steps whose lengths are unknown: free final times, and grids that are fine where much happens."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -100,6 +100,8 @@ class Duration(eqx.Module):
     """
 
     weight: Float[Array, ""]
+    needs_effort: ClassVar[bool] = True
+    needs_dynamics: ClassVar[type] = FreeSteps
 
     def __init__(self, factor: ArrayLike = 1.0):
         self.weight = weight_of("Duration", 1.0, factor)

@@ -154,6 +154,8 @@ class StateGoal(eqx.Module):
 class Effort(eqx.Module):
     """Efforts, less a reference if given; for running costs."""
 
+    needs_effort: ClassVar[bool] = True
+
     weight: Float[Array, "..."]
     reference: Float[Array, "..."]
 

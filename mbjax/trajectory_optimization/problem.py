@@ -89,7 +89,9 @@ class Problem(eqx.Module):
             raise ModelError("Problem: give a running cost, a terminal cost, or both.")
         self.constraints = (constraints,) if isinstance(constraints, Constraint) else tuple(constraints)
         require_constraints(self.constraints, self.num_steps)
-        require_stages_of_goals(self.running + self.terminal + self.constraints, stages)
+        require_stages_of_parts((self.running, self.terminal, self.constraints, dynamics), stages)
+        require_efforts_of_parts(self.terminal, self.constraints)
+        require_dynamics_of_parts((self.running, self.terminal, self.constraints), dynamics)
         self.stages, self.dynamics, self.per = stages, dynamics, per
         require_stages(stages, self.num_steps)
         self.low, self.high = effort_bounds(model, dynamics, efforts, self.num_steps)
@@ -195,16 +197,46 @@ def require_constraints(constraints: tuple[Constraint, ...], num_steps: int) -> 
             )
 
 
-def require_stages_of_goals(terms: tuple[Any, ...], stages: Any) -> None:
-    """Raises where a cost or constraint, or what it is made of, needs the data of a step and there are none."""
+def parts_that_need(name: str, tree: Any) -> list[Any]:
+    """The parts of costs, constraints or dynamics whose class says that they need something: a stage, an effort, …"""
 
-    def needs_stage(part: Any) -> bool:
-        return getattr(type(part), "needs_stage", False)
+    def needs(part: Any) -> bool:
+        return bool(getattr(type(part), name, None))
 
+    return [part for part in jax.tree.leaves(tree, is_leaf=needs) if needs(part)]
+
+
+def require_stages_of_parts(parts: Any, stages: Any) -> None:
+    """Raises where a cost, a constraint or the dynamics need the data of a step and there are none."""
     if stages is None:
-        for part in jax.tree.leaves(terms, is_leaf=needs_stage):
-            if needs_stage(part):
-                raise ModelError(f"Problem: {type(part).__name__} makes its goals of the data of a step; give stages=.")
+        for part in parts_that_need("needs_stage", parts):
+            raise ModelError(f"Problem: {type(part).__name__} needs the data of each step; give stages=.")
+
+
+def require_efforts_of_parts(terminal: tuple[Term, ...], constraints: tuple[Constraint, ...]) -> None:
+    """Raises where a cost or constraint that reads the effort stands where there is none."""
+    for part in parts_that_need("needs_effort", terminal):
+        raise ModelError(
+            f"Problem: {type(part).__name__} reads the effort, so it is no terminal cost but a running one."
+        )
+    for constraint in constraints:
+        for part in parts_that_need("needs_effort", constraint.function) if constraint.at != "running" else ():
+            raise ModelError(
+                f"Problem: constraint '{constraint.name}' is at='{constraint.at}', where there is no effort, which "
+                f"{type(part).__name__} reads; give it at='running'."
+            )
+
+
+def require_dynamics_of_parts(terms: Any, dynamics: Any) -> None:
+    """Raises where a cost or constraint is for other dynamics of this library; what a user's dynamics do is unknown."""
+    if dynamics is None or type(dynamics).__module__.startswith("mbjax."):
+        for part in parts_that_need("needs_dynamics", terms):
+            if not isinstance(dynamics, type(part).needs_dynamics):
+                given = "the model's own" if dynamics is None else type(dynamics).__name__
+                raise ModelError(
+                    f"Problem: {type(part).__name__} is for dynamics={type(part).needs_dynamics.__name__}(…), and the "
+                    f"steps are {given}."
+                )
 
 
 def require_stages(stages: Any, num_steps: int) -> None:
@@ -250,14 +282,28 @@ def effort_bounds(
     """
     own = own_limits(model, dynamics)
     is_free = own is not None and dynamics is None and is_known(own.high) and not np.any(np.isfinite(own.high))
+    if own is not None:
+        none = missing_actuators(model) if dynamics is None and model is not None else ""
+        for side, bound in (("low", own.low), ("high", own.high)):
+            checked_bound(side, jnp.asarray(bound), own.names, num_steps, none, "the dynamics' limits")
     if efforts is None:
         return (None, None) if own is None or is_free else (own.low, own.high)
     if not isinstance(efforts, tuple | list) or len(efforts) != 2:
         raise ModelError(f"Problem: efforts must be a pair (low, high), got {efforts!r}.")
     names = () if own is None else own.names
     low, high = (jnp.asarray(bound, None if own is None or model is None else model.dtype) for bound in efforts)
-    if own is not None:
-        none = missing_actuators(model) if dynamics is None and model is not None else ""
+    if own is None:
+        try:
+            shape = jnp.broadcast_shapes(low.shape, high.shape)
+        except ValueError:
+            shape = (0, 0)
+        if len(shape) > 2 or (len(shape) == 2 and shape[0] != num_steps):
+            raise ModelError(
+                f"Problem: efforts have limits of shapes {low.shape} and {high.shape}; give numbers, (nu,) or "
+                f"(num_steps, nu), with num_steps = {num_steps}."
+            )
+        low, high = (jnp.broadcast_to(bound, shape) for bound in (low, high))
+    else:
         low, high = (checked_bound(*pair, names, num_steps, none) for pair in (("low", low), ("high", high)))
         if not is_free:
             low, high = jnp.maximum(low, own.low), jnp.minimum(high, own.high)
@@ -273,12 +319,14 @@ def effort_bounds(
     return low, high
 
 
-def checked_bound(name: str, bound: Array, names: tuple[str, ...], num_steps: int, none: str) -> Array:
+def checked_bound(
+    name: str, bound: Array, names: tuple[str, ...], num_steps: int, none: str, whose: str = "efforts'"
+) -> Array:
     """A bound for every actuator, or for every step and actuator."""
     count = len(names)
     if bound.ndim and bound.shape not in ((count,), (num_steps, count)):
         raise ModelError(
-            f"Problem: efforts' {name} has shape {bound.shape}; the model has {count} actuators: give a number, "
+            f"Problem: {whose} {name} has shape {bound.shape}; the model has {count} actuators: give a number, "
             f"({count},) or ({num_steps}, {count}).{none}"
         )
     return jnp.broadcast_to(bound, (count,)) if bound.ndim == 0 else bound

@@ -4,11 +4,12 @@ Contacts are rigid constraints of a bound `ConstraintSet`. Which of them act is 
 array, not a program. Where one begins, an impulse first stops it.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
@@ -25,6 +26,7 @@ from mbjax.errors import ModelError
 from mbjax.execution import called_if
 from mbjax.kinematics import integrate_configuration
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import as_traced_numbers, is_known, shown
 from mbjax.simulation import State, actuation_matrix
 
 from .linearization import Linearization, differentiate_steps, linearize_move, replace_chosen
@@ -64,6 +66,14 @@ class ScheduledContacts(eqx.Module):
     """
 
     contacts: BoundConstraintSet
+    needs_stage: ClassVar[bool] = True
+
+    def __check_init__(self):
+        if not isinstance(self.contacts, BoundConstraintSet):
+            raise ModelError(
+                f"ScheduledContacts: contacts must be a set bound to the model, ConstraintSet.bind(model), got "
+                f"{type(self.contacts).__name__}."
+            )
 
     def __call__(self, model: MultibodyModel, state: State, effort: Array, stage: dict[str, Array]) -> State:
         return self.moved(model, state, self.motion(model, state, effort, stage))
@@ -182,10 +192,15 @@ def contact_schedule(active: ArrayLike) -> dict[str, Bool[Array, "steps_and_end 
     `active` has a row for each step and a column for each of `contacts.names`, in that order; a `FlatFoot` has three
     contacts. Raises `ModelError` unless it has two axes.
     """
-    active = jnp.asarray(active, bool)
-    if active.ndim != 2:
+    numbers = as_traced_numbers(active)
+    if numbers is None or (is_known(numbers) and not np.all(np.isin(np.asarray(numbers), (0.0, 1.0)))):
         raise ModelError(
-            f"contact_schedule: active must be (num_steps + 1, contacts), a row for each step, got {active.shape}."
+            f"contact_schedule: active must be of truth values, or of zeros and ones, got {shown(active)}."
         )
-    begins = active[1:] & ~active[:-1]
-    return {"active": active, "begins": jnp.concatenate([jnp.zeros_like(active[:1]), begins])}
+    acting = numbers.astype(bool)
+    if acting.ndim != 2:
+        raise ModelError(
+            f"contact_schedule: active must be (num_steps + 1, contacts), a row for each step, got {acting.shape}."
+        )
+    begins = acting[1:] & ~acting[:-1]
+    return {"active": acting, "begins": jnp.concatenate([jnp.zeros_like(acting[:1]), begins])}

@@ -54,6 +54,8 @@ def solve(
     solver = FeasibilityDDP() if solver is None else solver
     if not isinstance(solver, AbstractSolver):
         raise ModelError(f"solve: the solver must be one like FeasibilityDDP(), got {solver!r}.")
+    if callback is not None and not callable(callback):
+        raise ModelError(f"solve: callback must be a function of an iteration and its numbers, got {callback!r}.")
     if problem.constraints and not solver.takes_constraints:
         solver = AugmentedLagrangian(inner=solver)
     problem = prepared(problem)

@@ -10,13 +10,16 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.number_rules import is_known
+from mbjax.number_rules import as_numbers, is_known, shown
 from mbjax.spatial import safe_sqrt
 
 
 def weight_of(call: str, weight: ArrayLike, factor: ArrayLike | None) -> Float[Array, "..."]:
     """The weight of a residual r in its cost weight² r·r / 2, or the root of the `factor` of r·r / 2."""
     if factor is None:
+        numbers = as_numbers(weight) if is_known(weight) else None
+        if is_known(weight) and (numbers is None or not np.all(np.isfinite(numbers))):
+            raise ModelError(f"{call}: weight must be finite, a number or one for each residual, got {shown(weight)}.")
         return jnp.asarray(weight, float)
     if not is_known(weight) or np.any(np.asarray(weight) != 1.0):
         raise ModelError(

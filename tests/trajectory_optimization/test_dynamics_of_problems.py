@@ -109,6 +109,8 @@ def test_gradients_of_the_cone(bead, dynamics, force):
 def test_a_schedule_marks_where_contacts_begin():
     stages = to.contact_schedule([[1, 0], [0, 0], [1, 1], [1, 1]])
     np.testing.assert_array_equal(stages["begins"], [[0, 0], [0, 0], [1, 1], [0, 0]])
+    with pytest.raises(mbjax.ModelError, match="must be of truth values, or of zeros and ones"):
+        to.contact_schedule([[np.nan, 0.5]])
     with pytest.raises(mbjax.ModelError, match="a row for each step"):
         to.contact_schedule([1, 0])
 

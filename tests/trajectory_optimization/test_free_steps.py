@@ -68,7 +68,9 @@ def test_the_shortest_time_is_that_of_full_efforts_and_given_lengths_are_kept(sl
     np.testing.assert_allclose(given.states.q[-1], 1.0, atol=0.01)
 
 
-def test_lengths_that_cannot_be():
+def test_lengths_that_cannot_be(slider):
+    with pytest.raises(mbjax.ModelError, match=r"the dynamics' limits low has shape \(7, 2\)"):
+        problem_of(slider, to.FreeSteps(jnp.full(7, 0.01), 0.05))
     with pytest.raises(mbjax.ModelError, match=r"step \[1\] has from 0.2 to 0.1 s"):
         to.FreeSteps([0.1, 0.2], [0.1, 0.1])
     with pytest.raises(mbjax.ModelError, match="more than 0 s"):

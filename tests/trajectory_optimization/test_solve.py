@@ -320,11 +320,18 @@ class TestProblemsWithoutSolution:
             (dict(stages=jnp.zeros(3)), "num_steps \\+ 1"),
             (dict(running=3.0), r"the running cost must be a function, or several, got 3\.0"),
             (dict(constraints=(1,)), "must be a trajectory_optimization.Constraint"),
-            (dict(constraints=to.at_most(angle, when=[1, 3])), r"'angle' has when= of shape \(2,\); give .* \+ 1 = 4"),
-            (dict(running=to.AtStage(goal_at)), "AtStage makes its goals of the data of a step; give stages="),
-            (dict(running=to.Scheduled(to.AtStage(goal_at), jnp.ones(4))), "Problem: AtStage makes its goals"),
-            (dict(terminal=to.Barrier(to.AtStage(goal_at), 0.0, 1.0)), "Problem: AtStage makes its goals"),
-            (dict(constraints=to.at_most(to.AtStage(goal_at))), "Problem: AtStage makes its goals"),
+            (dict(constraints=to.at_most(angle, when=[1, 0])), r"'angle' has when= of shape \(2,\); give .* \+ 1 = 4"),
+            (dict(running=to.AtStage(goal_at)), "AtStage needs the data of each step; give stages="),
+            (dict(running=to.Scheduled(to.AtStage(goal_at), jnp.ones(4))), "Problem: AtStage needs the data"),
+            (dict(terminal=to.Barrier(to.AtStage(goal_at), 0.0, 1.0)), "Problem: AtStage needs the data"),
+            (dict(constraints=to.at_most(to.AtStage(goal_at))), "Problem: AtStage needs the data"),
+            (dict(terminal=to.Scheduled(to.Effort(), jnp.ones(4))), "Effort reads the effort, so it is no terminal"),
+            (dict(constraints=to.at_most(to.Effort(), 1.0)), r"'constraint' is at='all', .* give it at='running'"),
+            (
+                dict(running=to.Duration(), dynamics=to.Trapezoid(speed, 0.1)),
+                r"Duration is for dynamics=FreeSteps\(…\)",
+            ),
+            (dict(efforts=(0.0, jnp.ones((7, 2)))), r"limits of shapes \(\) and \(7, 2\); give .* num_steps = 3"),
         ],
     )
     def test_wrong_arguments(self, change, message):
@@ -339,6 +346,15 @@ class TestProblemsWithoutSolution:
         )
         with pytest.raises(mbjax.ModelError, match=message):
             to.Problem(**(given | change))
+
+    @pytest.mark.parametrize("returned", [0, None, (jnp.ones(1), jnp.ones(1))])
+    def test_a_cost_returns_floating_point_numbers(self, returned):
+        with pytest.raises(mbjax.ModelError, match="the cost <lambda> must return a floating-point number or an array"):
+            to.solve(eqx.tree_at(lambda p: p.running, pendulum(), (lambda model, x, u: returned,)))
+
+    def test_choices_of_steps_are_truth_values(self):
+        with pytest.raises(mbjax.ModelError, match="when must be a truth value for each"):
+            to.at_most(angle, when=[0, 1, 5])
 
     def test_a_constraint_that_is_not_finite_names_itself_and_the_step(self):
         base = pendulum()
