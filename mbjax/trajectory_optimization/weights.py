@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
-from mbjax.number_rules import as_numbers, is_known, shown
+from mbjax.number_rules import NOT_NEGATIVE, as_numbers, is_known, shown
 from mbjax.spatial import safe_sqrt
 
 
@@ -27,8 +27,10 @@ def weight_of(call: str, weight: ArrayLike, factor: ArrayLike | None) -> Float[A
             "half its squares, not both: factor is the square of weight."
         )
     factor = jnp.asarray(factor, float)
-    if is_known(factor) and np.any(~(np.asarray(factor) >= 0.0)):
-        raise ModelError(f"{call}: factor must be at least 0, as it multiplies a sum of squares; got {factor}.")
+    if is_known(factor) and not np.all(NOT_NEGATIVE.holds(np.asarray(factor))):
+        raise ModelError(
+            f"{call}: factor must be {NOT_NEGATIVE.words}, as it multiplies a sum of squares; got {shown(factor)}."
+        )
     return safe_sqrt(factor)
 
 

@@ -22,8 +22,11 @@ def test_a_factor_is_the_square_of_a_weight():
     np.testing.assert_allclose(to.Effort(factor=[4.0, 0.0, 1.0]).weight, [2.0, 0.0, 1.0])
     with pytest.raises(mbjax.ModelError, match="not both"):
         to.Effort(0.5, factor=2.0)
-    with pytest.raises(mbjax.ModelError, match="CenterOfMass: factor must be at least 0"):
+    with pytest.raises(mbjax.ModelError, match="CenterOfMass: factor must be a finite number >= 0"):
         to.CenterOfMass(jnp.zeros(3), factor=-1.0)
+    for wrong in (jnp.nan, [1.0, jnp.inf, 0.0], "heavy"):
+        with pytest.raises(mbjax.ModelError, match="CenterOfMass: weight must be finite, a number or one for each"):
+            to.CenterOfMass(jnp.zeros(3), wrong)
 
 
 class At(eqx.Module):
