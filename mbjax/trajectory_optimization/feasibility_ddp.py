@@ -40,10 +40,11 @@ ROUNDING = 1e4  # a decrease below this times the rounding of the cost cannot be
 class FeasibilityDDP(AbstractSolver):
     """Multiple-shooting DDP with gaps (FDDP) and box limits on efforts.
 
-    It ends when the model expects to lower the cost by less than `tolerance` times 1 + |cost|, also without its
-    regularization, with all gaps below `gap_tolerance`. With `parallel` the Riccati recursion takes O(log num_steps)
-    sweeps over all steps, with the same result; efforts must then be without limits. Constraints need
-    `AugmentedLagrangian` around it, which `solve` adds by itself.
+    It ends when the model, after a step that was taken, expects to lower the cost by less than `tolerance` times
+    1 + |cost|, with all gaps below `gap_tolerance`. Where no step length lowers the cost until regularization alone has
+    made the expected decrease so small, as at a kink of the cost, it ends without descent. With `parallel` the Riccati
+    recursion takes O(log num_steps) sweeps over all steps, with the same result; efforts must then be without limits.
+    Constraints need `AugmentedLagrangian` around it, which `solve` adds by itself.
 
     `hessian` is that of Gauss and Newton, or "exact", with second derivatives of steps and residuals: searches then end
     with Newton's quadratic convergence, for iterations that take longer, and longer to compile. Where the exact model
@@ -143,23 +144,16 @@ class FeasibilityDDP(AbstractSolver):
         first, second = expected_change(e, feedback)
         gap = largest_gap(e)
         decrease, size = jnp.abs(first + 0.5 * second), 1.0 + jnp.abs(e.cost)
-        smallest, invisible = jnp.maximum(self.tolerance, 20 * eps) * size, ROUNDING * eps * size
-        is_regularized = (bounded > self.smallest_regularization) & (decrease <= jnp.maximum(smallest, invisible))
-        without = decrease * jax.lax.cond(
-            is_regularized, lambda: how_much_longer(e, feedback, bounded), lambda: jnp.ones((), dtype)
-        )
-        promised = jnp.where(taken, jnp.where(feedback.is_convex, without, jnp.inf), s.promised)
-        rounding = promised <= invisible
-        small = (without <= smallest) | (rounding & (decrease <= smallest))
         is_closed = gap <= self.closed_gap(eps)
-        done = feedback.is_convex & small & is_closed
-        spent = (
-            feedback.is_convex & is_closed & ~taken & (decrease <= smallest)
-        )  # long steps failed, short ones are idle
+        small = feedback.is_convex & is_closed & (decrease <= jnp.maximum(self.tolerance, 20 * eps) * size)
         is_finite = jnp.isfinite(e.cost) & jnp.isfinite(gap)
+        promised = jnp.where(taken, jnp.where(feedback.is_convex, decrease, jnp.inf), s.promised)
+        rounding = promised <= ROUNDING * eps * size
+        # after a failed line search the model expects less only because of more regularization
         stuck = jnp.where(rounding & is_closed, Outcome.CONVERGED, Outcome.NO_DESCENT)
-        outcome = jnp.where((regularization > self.largest_regularization) | spent, stuck, Outcome.RUNNING)
-        outcome = jnp.where(done, Outcome.CONVERGED, jnp.where(is_finite, outcome, Outcome.NOT_FINITE))
+        is_stuck = (regularization > self.largest_regularization) | (small & ~taken)
+        outcome = jnp.where(is_stuck, stuck, Outcome.RUNNING)
+        outcome = jnp.where(small & taken, Outcome.CONVERGED, jnp.where(is_finite, outcome, Outcome.NOT_FINITE))
         entry = {
             "cost": e.cost,
             "gap": gap,
@@ -259,7 +253,7 @@ class Search(NamedTuple):
     feedback: Feedback
     first: Float[Array, ""]
     second: Float[Array, ""]
-    promised: Float[Array, ""]  # the decrease expected, without regularization, when the last step had been taken
+    promised: Float[Array, ""]  # the decrease expected when the last step had been taken, before regularization grew
     regularization: Float[Array, ""]
     outcome: Array
     history: History
@@ -313,29 +307,6 @@ def expected_change(e: Expansion, feedback: Feedback) -> tuple[Float[Array, ""],
     pushed = along_gaps(feedback, gaps)
     first = feedback.first_order - jnp.sum((feedback.V_x + pushed) * gaps)
     return first, -feedback.second_order + jnp.sum(gaps * pushed)
-
-
-def how_much_longer(e: Expansion, feedback: Feedback, regularization: Float[Array, ""]) -> Float[Array, ""]:
-    """How many times longer a step z = (dx, du) would be without regularization: 1 + regularization |z|² / zᵀ H z.
-
-    So many times larger is the decrease that the model promises. It is infinite where nothing else bounds the step.
-    """
-
-    def one(dx: Array, step: tuple) -> tuple:
-        A, B, k, K, l_xx, l_ux, l_uu = step
-        du = -k - jnp.sum(K * dx, axis=1)
-        of_du = 2.0 * jnp.sum(l_ux * dx, axis=1) + jnp.sum(l_uu * du, axis=1)
-        curvature = jnp.sum(l_xx * dx * dx[:, None]) + jnp.sum(of_du * du)
-        after = jnp.sum(A * dx, axis=1) + jnp.sum(B * du, axis=1)
-        return after, (curvature, jnp.sum(after * after) + jnp.sum(du * du))
-
-    steps = e.A, e.B, feedback.k, feedback.K, e.l_xx[:-1], e.l_ux, e.l_uu
-    last, (curvatures, squares) = jax.lax.scan(one, jnp.zeros_like(e.gap_at_start), steps)
-    curvature = jnp.sum(curvatures) + jnp.sum(e.l_xx[-1] * last * last[:, None])
-    added = regularization * jnp.sum(squares)
-    bounded = curvature > 0.0
-    longer = jnp.where(bounded, 1.0 + added / jnp.where(bounded, curvature, 1.0), jnp.inf)
-    return jnp.where(added > 0.0, longer, 1.0)
 
 
 def search_along(
