@@ -70,7 +70,7 @@ def require_bounds(call: str, lower: Array, upper: Array) -> None:
     if not is_known(lower, upper):
         return
     low, high = np.broadcast_arrays(np.asarray(lower), np.asarray(upper))
-    wrong = np.argwhere(~(low <= high))
+    wrong = np.argwhere(~((low <= high) & (low < np.inf) & (high > -np.inf)))
     if len(wrong):
         where = tuple(int(i) for i in wrong[0])
         raise ModelError(

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import NOT_NEGATIVE, POSITIVE, checked_numbers
 from mbjax.simulation import State
 
 from .scheduled_contacts import MotionSlopes, ScheduledContacts, StepMotion
@@ -86,6 +87,15 @@ class ContactForce(AbstractForceTerm):
         return self.weight * jnp.where(self.dynamics.active_rows(stage), force - self.reference, 0.0)
 
 
+def friction_numbers(
+    term: str, coefficient: ArrayLike, margin: ArrayLike
+) -> tuple[Float[Array, "..."], Float[Array, ""]]:
+    """A coefficient of friction, or one for each contact, and the value of contacts that are not active."""
+    shape = jnp.shape(coefficient)[-1:]
+    mu = checked_numbers(term, "coefficient", coefficient, NOT_NEGATIVE, shape)
+    return jnp.asarray(mu, float), jnp.asarray(checked_numbers(term, "margin", margin, POSITIVE), float)
+
+
 class FrictionCone(AbstractForceTerm):
     """n and μ² n² - t·t of each contact's force in a scheduled step: both are above zero within the cone.
 
@@ -99,7 +109,7 @@ class FrictionCone(AbstractForceTerm):
 
     def __init__(self, dynamics: ScheduledContacts, coefficient: ArrayLike, margin: ArrayLike = 1.0):
         self.dynamics = dynamics
-        self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
+        self.coefficient, self.margin = friction_numbers("FrictionCone", coefficient, margin)
 
     def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " two_contacts"]:
         normal, *tangents = forces_of_points("FrictionCone", self.dynamics, force)
@@ -120,7 +130,7 @@ class FrictionPyramid(AbstractForceTerm):
 
     def __init__(self, dynamics: ScheduledContacts, coefficient: ArrayLike, margin: ArrayLike = 1.0):
         self.dynamics = dynamics
-        self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
+        self.coefficient, self.margin = friction_numbers("FrictionPyramid", coefficient, margin)
 
     def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " five_contacts"]:
         n, s, t = forces_of_points("FrictionPyramid", self.dynamics, force)

@@ -16,9 +16,10 @@ from jaxtyping import Array, Float
 
 from mbjax.constraints import ConstraintSet
 from mbjax.errors import ModelError
+from mbjax.number_rules import FINITE, POSITIVE, checked_numbers
 from mbjax.spatial import RigidTransform, cross3
 
-from .contact_forces import AbstractForceTerm
+from .contact_forces import AbstractForceTerm, friction_numbers
 from .scheduled_contacts import ScheduledContacts
 from .weights import weight_of
 
@@ -41,11 +42,12 @@ class FlatFoot(eqx.Module):
     def __init__(
         self, name: str, body: str | int, size: ArrayLike, X_BF: RigidTransform | None = None, R_WF: Any = None
     ):
-        self.name, self.body, self.size = name, body, jnp.asarray(size, float)
-        if self.size.shape != (2,):
-            raise ModelError(f"FlatFoot '{name}': size must be a length and a width, in m, got {size!r}.")
+        self.name, self.body, call = name, body, f"FlatFoot '{name}'"
+        hint = "It is a length and a width."
+        self.size = jnp.asarray(checked_numbers(call, "size", size, POSITIVE, (2,), unit="m", hint=hint), float)
         self.X_BF = RigidTransform.identity() if X_BF is None else X_BF
-        self.R_WF = jnp.eye(3) if R_WF is None else jnp.asarray(R_WF, float)
+        R = np.eye(3) if R_WF is None else R_WF
+        self.R_WF = jnp.asarray(checked_numbers(call, "R_WF", R, FINITE, (3, 3)), float)
 
     @property
     def contact_names(self) -> tuple[str, ...]:
@@ -111,7 +113,7 @@ class WrenchCone(AbstractForceTerm):
         margin: ArrayLike = 1.0,
     ):
         self.dynamics, self.feet = dynamics, require_feet("WrenchCone", dynamics, feet)
-        self.coefficient, self.margin = jnp.asarray(coefficient, float), jnp.asarray(margin, float)
+        self.coefficient, self.margin = friction_numbers("WrenchCone", coefficient, margin)
 
     def of_force(self, force: Float[Array, " rows"], stage: dict[str, Array]) -> Float[Array, " seventeen_feet"]:
         values = [

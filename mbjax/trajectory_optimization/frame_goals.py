@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from mbjax.errors import ModelError
 from mbjax.kinematics import jacobian_spatial_velocity, points_positions, relative_transform
 from mbjax.model import MultibodyModel
-from mbjax.number_rules import as_numbers, is_known
+from mbjax.number_rules import DIRECTION, as_numbers, is_known, shown
 from mbjax.simulation import State
 from mbjax.spatial import (
     RigidTransform,
@@ -25,7 +25,7 @@ from mbjax.spatial import (
 )
 
 from .frame_motions import frame_motion, frame_velocity
-from .goals import state_of
+from .goals import state_of, vectors
 from .own_frames import InFrame, checked_frame
 from .slopes import Slopes
 from .weights import weight_of
@@ -71,7 +71,8 @@ class PointGoal(eqx.Module):
         factor: ArrayLike | None = None,
     ):
         self.frame, self.weight = frame, weight_of("PointGoal", weight, factor)
-        self.p_WP, self.p_FP = jnp.asarray(p_WP, float), jnp.asarray(p_FP, float)
+        call = f"PointGoal of {frame!r}"
+        self.p_WP, self.p_FP = vectors(call, "p_WP", p_WP, 3), vectors(call, "p_FP", p_FP, 3)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
         state = state_of(x)
@@ -180,8 +181,11 @@ class LookAt(eqx.Module):
         factor: ArrayLike | None = None,
     ):
         self.frame, self.weight = frame, weight_of("LookAt", weight, factor)
-        self.p_WT, self.axis_F = jnp.asarray(p_WT, float), jnp.asarray(axis_F, float)
-        self.p_FP = jnp.asarray(p_FP, float)
+        call = f"LookAt of {frame!r}"
+        self.p_WT, self.p_FP = vectors(call, "p_WT", p_WT, 3), vectors(call, "p_FP", p_FP, 3)
+        self.axis_F = vectors(call, "axis_F", axis_F, 3)
+        if is_known(axis_F) and not np.all(DIRECTION.holds(np.asarray(self.axis_F))):
+            raise ModelError(f"{call}: axis_F must be {DIRECTION.words}, got {shown(axis_F)}.")
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
         X_WF = relative_transform(model, state_of(x).q, "world", self.frame)
@@ -199,7 +203,8 @@ class FrameVelocity(eqx.Module):
     def __init__(
         self, frame: FrameName, V_WF: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None
     ):
-        self.frame, self.V_WF, self.weight = frame, jnp.asarray(V_WF, float), weight_of("FrameVelocity", weight, factor)
+        self.frame, self.weight = frame, weight_of("FrameVelocity", weight, factor)
+        self.V_WF = vectors(f"FrameVelocity of {frame!r}", "V_WF", V_WF, 6, is_repeated=True)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
         state = state_of(x)

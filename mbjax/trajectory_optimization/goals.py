@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from mbjax.contact import signed_distances
 from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
+from mbjax.number_rules import as_numbers, as_traced_numbers, counted, is_known, shown
 from mbjax.simulation import State
 
 from .constraints import require_bounds
@@ -40,6 +41,15 @@ def state_of(x: Any) -> State:
         if isinstance(part, State):
             return part
     raise ModelError(f"goals of a model need a mbjax.State as the state, or in it, got {type(x).__name__}.")
+
+
+def vectors(goal: str, what: str, value: Any, size: int, *, is_repeated: bool = False) -> Float[Array, "..."]:
+    """A vector of `size` numbers, or a batch of them; one number for all where `is_repeated`, else a `ModelError`."""
+    numbers = as_numbers(value) if is_known(value) else as_traced_numbers(value)
+    if numbers is None or not (numbers.shape[-1:] == (size,) or (is_repeated and numbers.shape == ())):
+        came = shown(value) if numbers is None else f"shape {numbers.shape}: {shown(value)}"
+        raise ModelError(f"{goal}: {what} must be {counted((size,), is_repeated)}, got {came}.")
+    return jnp.asarray(numbers, float)
 
 
 def slopes_of_positions(model: MultibodyModel, in_frame: InFrame, q_goal: Float[Array, " nq"], x: State) -> Slopes:
@@ -134,6 +144,8 @@ class StateGoal(eqx.Module):
     def __init__(
         self, goal: State, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None, in_frame: InFrame = "world"
     ):
+        if not isinstance(goal, State):
+            raise ModelError(f"StateGoal: the goal must be a mbjax.State, got {type(goal).__name__}.")
         self.goal, self.weight = goal, weight_of("StateGoal", weight, factor)
         self.in_frame = checked_frame("StateGoal", in_frame)
 

@@ -3,7 +3,6 @@
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -17,7 +16,7 @@ from mbjax.kinematics import for_worlds_of
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State
 
-from .goals import state_of
+from .goals import state_of, vectors
 from .slopes import Slopes
 from .weights import weight_of
 
@@ -29,7 +28,8 @@ class CenterOfMass(eqx.Module):
     weight: Float[Array, "..."]
 
     def __init__(self, p_WCcm: ArrayLike, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
-        self.p_WCcm, self.weight = jnp.asarray(p_WCcm, float), weight_of("CenterOfMass", weight, factor)
+        self.p_WCcm = vectors("CenterOfMass", "p_WCcm", p_WCcm, 3)
+        self.weight = weight_of("CenterOfMass", weight, factor)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
         state = state_of(x)
@@ -48,7 +48,8 @@ class CenterOfMassVelocity(eqx.Module):
     weight: Float[Array, "..."]
 
     def __init__(self, v_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
-        self.v_WCcm, self.weight = jnp.asarray(v_WCcm, float), weight_of("CenterOfMassVelocity", weight, factor)
+        self.v_WCcm = vectors("CenterOfMassVelocity", "v_WCcm", v_WCcm, 3, is_repeated=True)
+        self.weight = weight_of("CenterOfMassVelocity", weight, factor)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:
         state = state_of(x)
@@ -62,7 +63,8 @@ class Momentum(eqx.Module):
     weight: Float[Array, "..."]
 
     def __init__(self, L_WCcm: ArrayLike = 0.0, weight: ArrayLike = 1.0, *, factor: ArrayLike | None = None):
-        self.L_WCcm, self.weight = jnp.asarray(L_WCcm, float), weight_of("Momentum", weight, factor)
+        self.L_WCcm = vectors("Momentum", "L_WCcm", L_WCcm, 6, is_repeated=True)
+        self.weight = weight_of("Momentum", weight, factor)
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "6"]:
         state = state_of(x)

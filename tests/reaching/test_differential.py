@@ -120,8 +120,8 @@ def test_errors() -> None:
         mbjax.differential_inverse_kinematics(ARM, Q, to.Clearance(), gain=1.0)
     with pytest.raises(mbjax.ModelError, match="here are goals alone, such as"):
         mbjax.differential_inverse_kinematics(ARM, Q, to.at_least(to.Clearance(), 0.01), gain=1.0)
-    with pytest.raises(mbjax.ModelError, match=r"'FrameVelocity of tool': V_WF must be a number or have shape \(6,\)"):
-        mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", jnp.ones(3)))
+    with pytest.raises(mbjax.ModelError, match=r"FrameVelocity of 'tool': V_WF must be one number or 6 number\(s\)"):
+        to.FrameVelocity("tool", jnp.ones(3))
     for wrong in ({"gain": -1.0}, {"gain": "a"}, {"damping": [1.0, 2.0]}, {"time_step": 0.0}, {"time_step": "a"}):
         with pytest.raises(mbjax.ModelError, match=f"differential_inverse_kinematics: {next(iter(wrong))} must be"):
             mbjax.differential_inverse_kinematics(ARM, Q, to.FrameVelocity("tool", V), **wrong)

@@ -92,8 +92,14 @@ def test_what_feet_cannot_be(standing):
     _, dynamics, _ = standing
     with pytest.raises(mbjax.ModelError, match=r"no contacts \['other_heel'"):
         to.WrenchCone(dynamics, to.FlatFoot("other", "box", SIZE), 0.5)
-    with pytest.raises(mbjax.ModelError, match="a length and a width"):
-        to.FlatFoot("sole", "box", 0.2)
+    for size in (0.2, [-0.2, 0.1]):
+        with pytest.raises(mbjax.ModelError, match="a length and a width"):
+            to.FlatFoot("sole", "box", size)
+    with pytest.raises(mbjax.ModelError, match=r"R_WF must be numbers of shape \(3, 3\)"):
+        to.FlatFoot("sole", "box", SIZE, R_WF=[0.0, 0.0, 1.0])
+    for term in (to.FrictionPyramid, to.FrictionCone):
+        with pytest.raises(mbjax.ModelError, match=f"{term.__name__}: coefficient must be a finite number >= 0, got"):
+            term(dynamics, -0.6)
 
 
 def test_a_quasi_static_guess_holds_what_it_can():

@@ -179,6 +179,26 @@ def test_floating_states_in_their_own_frame_are_those_of_pinocchio():
         to.StateGoal(goal, in_frame="body")
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: to.PointGoal("tool", 0.3), r"PointGoal of 'tool': p_WP must be 3 number\(s\), got shape \(\): 0.3"),
+        (lambda: to.PointGoal("tool", "up"), "p_WP must be 3 .* got 'up'"),
+        (lambda: to.LookAt("tool", [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]), "axis_F must be finite and not all zero"),
+        (
+            lambda: to.FrameVelocity("tool", [1.0, 0.0, 0.0]),
+            r"V_WF must be one number or 6 number\(s\), got shape \(3,\)",
+        ),
+        (lambda: to.Momentum([1.0, 0.0, 0.0]), "Momentum: L_WCcm must be one number or 6"),
+        (lambda: to.StateGoal(jnp.zeros(14)), "StateGoal: the goal must be a mbjax.State, got"),
+        (lambda: to.at_least(to.CenterOfMass(jnp.zeros(3)), jnp.inf), "must be at least inf and at most inf: no value"),
+    ],
+)
+def test_goals_that_cannot_be_are_refused(make, words):
+    with pytest.raises(mbjax.ModelError, match=words):
+        make()
+
+
 @pytest.mark.whole_run("states in their own frame are Pinocchio's, and slopes of goals are those of differences")
 def test_gradients_of_a_state_goal_in_its_own_frame():
     here, goal = floating_state(1), to.StateGoal(floating_state(2), in_frame="own")
