@@ -57,6 +57,7 @@ def test_armature_and_damping_from_mujoco() -> None:
     np.testing.assert_allclose(fit.values["armature:hinge"], 0.05, rtol=1e-8)
 
 
+@pytest.mark.whole_run("armature and damping of one drive, above; offsets of sensors in test_torque_fits.py")
 def test_two_actuators_of_a_joint_share_the_bias_of_its_sensor() -> None:
     """The effort that a joint's sensor shows is that of both, so its bias is no part of either alone."""
     plant = mbjax.MultibodyPlant(time_step=0.01)

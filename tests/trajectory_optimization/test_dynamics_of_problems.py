@@ -146,6 +146,7 @@ def test_the_rate_of_efforts_is_a_cost(bead):
         to.JointGoal(jnp.ones(3))(bead, jnp.zeros(3))
 
 
+@pytest.mark.whole_run("a guess of a pendulum, in test_contact_forces.py, and lengths of steps in test_free_steps.py")
 def test_a_quasi_static_guess_knows_the_last_effort_and_lengths_of_steps(bead):
     """Neither is pushed to what would leave the state as it is."""
     start, holds = mbjax.State(jnp.zeros(3), jnp.ones(3)), [0.0, 0.0, MASS * 9.81]
