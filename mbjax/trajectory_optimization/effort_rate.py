@@ -6,6 +6,7 @@ import equinox as eqx
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from mbjax.errors import ModelError
 from mbjax.model import MultibodyModel
 from mbjax.simulation import State, step
 
@@ -23,6 +24,11 @@ class WithLastEffort(eqx.Module):
     def __call__(
         self, model: MultibodyModel, pair: tuple[State, Array], effort: Array, *rest: Any
     ) -> tuple[State, Array]:
+        if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], State)):
+            raise ModelError(
+                "WithLastEffort: the start must be a pair (state, effort before), such as (state, jnp.zeros("
+                f"{model.num_actuators})), got {type(pair).__name__}."
+            )
         return step(model, pair[0], effort)[0], effort
 
     def effort_limits(self, model: MultibodyModel) -> tuple[Float[Array, " nu"], Float[Array, " nu"]] | None:

@@ -381,6 +381,16 @@ def num_efforts(problem: Problem) -> int:
     return problem.model.num_actuators
 
 
+def require_like_start(call: str, problem: Problem, state: Any) -> None:
+    """Raises `ModelError` unless a state has the parts and shapes of the problem's start."""
+    shapes = [[jnp.shape(x) for x in jax.tree.leaves(tree)] for tree in (problem.start, state)]
+    if jax.tree.structure(problem.start) != jax.tree.structure(state) or shapes[0] != shapes[1]:
+        raise ModelError(
+            f"{call}: the state must be like the start of the problem, {described(problem.start)} with arrays of "
+            f"shapes {shapes[0]}, got {described(state)} with {shapes[1]}."
+        )
+
+
 def require_states(call: str, problem: Problem, states: Any) -> None:
     """Raises `ModelError` unless `states` are num_steps + 1 states like the start, stacked along a leading axis."""
     count = problem.num_steps + 1

@@ -13,7 +13,7 @@ from mbjax.errors import ModelError
 from .abstract_solver import AbstractSolver
 from .augmented_lagrangian import AugmentedLagrangian
 from .feasibility_ddp import FeasibilityDDP
-from .problem import Problem, prepared, with_start
+from .problem import Problem, prepared, require_like_start, with_start
 from .solution import Solution
 from .solve import improved, starting_trajectory
 
@@ -33,8 +33,12 @@ def mpc_step(
     `AugmentedLagrangian` around it, as in `solve`. The last step of the old plan is repeated. With `stages`, give the
     problem those of the new horizon. It runs the program that `solve` has compiled, and the plan that it returns has
     the shapes of the one given, as `jax.lax.scan` needs; a solver of your own must be the one of `solve`, apart from
-    its numbers. Raises `ModelError` for `iterations` beside a solver, or below 1.
+    its numbers. Raises `ModelError` for `iterations` beside a solver, or below 1, for a plan that is none, and for a
+    state that is not like the problem's start.
     """
+    if not isinstance(plan, Solution):
+        raise ModelError(f"mpc_step: plan must be what solve or mpc_step returned, got {type(plan).__name__}.")
+    require_like_start("mpc_step", problem, state)
     if solver is not None and iterations is not None:
         raise ModelError(
             f"mpc_step: iterations={iterations!r} is for the default solver; give your solver max_iterations instead."

@@ -144,6 +144,8 @@ def test_the_rate_of_efforts_is_a_cost(bead):
     np.testing.assert_allclose(to.JointGoal(jnp.ones(3))(bead, pair), pair[0].q - 1.0)
     with pytest.raises(mbjax.ModelError, match=r"need a mbjax\.State"):
         to.JointGoal(jnp.ones(3))(bead, jnp.zeros(3))
+    with pytest.raises(mbjax.ModelError, match=r"a pair \(state, effort before\), such as .* got State"):
+        to.WithLastEffort()(bead, start, effort)
 
 
 @pytest.mark.whole_run("a guess of a pendulum, in test_contact_forces.py, and lengths of steps in test_free_steps.py")

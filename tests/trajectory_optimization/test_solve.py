@@ -216,6 +216,12 @@ def test_receding_horizon_with_a_solver_keeps_constraints():
     for iterations in (0, -1, 1.5, True):
         with pytest.raises(mbjax.ModelError, match="iterations must be a whole number of at least 1"):
             to.mpc_step(problem, plan, plan.states[1], iterations=iterations)
+    with pytest.raises(mbjax.ModelError, match="plan must be what solve or mpc_step returned, got NoneType"):
+        to.mpc_step(problem, None, plan.states[1])
+    with pytest.raises(
+        mbjax.ModelError, match=r"must be like the start of the problem, .* got an array of shape \(3,\)"
+    ):
+        to.mpc_step(problem, plan, jnp.zeros(3))
 
 
 TRACES: list[None] = []
