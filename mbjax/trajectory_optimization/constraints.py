@@ -47,7 +47,7 @@ class Constraint(eqx.Module):
             getattr(function, "name", None) or getattr(function, "__name__", "constraint") if name is None else name
         )
         self.when = None if when is None else checked_choice(f"Constraint '{self.name}'", when)
-        require_bounds(f"Constraint '{self.name}'", self.lower, self.upper)
+        require_bounds(f"Constraint '{self.name}'", lower, upper)
 
 
 def checked_choice(call: str, when: Any) -> Bool[Array, " steps_and_end"]:
@@ -58,14 +58,14 @@ def checked_choice(call: str, when: Any) -> Bool[Array, " steps_and_end"]:
     return numbers.astype(bool)
 
 
-def require_bounds(call: str, lower: Array, upper: Array) -> None:
+def require_bounds(call: str, lower: ArrayLike, upper: ArrayLike) -> None:
     """Raises `ModelError` for bounds that no value is within, or that are NaN, and for shapes that do not fit."""
     try:
-        jnp.broadcast_shapes(lower.shape, upper.shape)
+        jnp.broadcast_shapes(jnp.shape(lower), jnp.shape(upper))
     except ValueError:
         raise ModelError(
-            f"{call}: the lower bound has shape {lower.shape}, the upper {upper.shape}; give each as a number or as "
-            "many as the function has values."
+            f"{call}: the lower bound has shape {jnp.shape(lower)}, the upper {jnp.shape(upper)}; give each as a "
+            "number or as many as the function has values."
         ) from None
     if not is_known(lower, upper):
         return

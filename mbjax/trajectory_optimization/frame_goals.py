@@ -184,7 +184,7 @@ class LookAt(eqx.Module):
         call = f"LookAt of {frame!r}"
         self.p_WT, self.p_FP = vectors(call, "p_WT", p_WT, 3), vectors(call, "p_FP", p_FP, 3)
         self.axis_F = vectors(call, "axis_F", axis_F, 3)
-        if is_known(axis_F) and not np.all(DIRECTION.holds(np.asarray(self.axis_F))):
+        if is_known(axis_F) and not np.all(DIRECTION.holds(np.asarray(axis_F))):
             raise ModelError(f"{call}: axis_F must be {DIRECTION.words}, got {shown(axis_F)}.")
 
     def __call__(self, model: MultibodyModel, x: Any, *rest: Any) -> Float[Array, "3"]:

@@ -218,7 +218,7 @@ class Barrier(eqx.Module):
             raise ModelError(f"Barrier: the first argument must be a residual, got {type(residual).__name__}.")
         self.residual, self.weight = residual, weight_of("Barrier", weight, factor)
         self.lower, self.upper = jnp.asarray(lower, float), jnp.asarray(upper, float)
-        require_bounds("Barrier", self.lower, self.upper)
+        require_bounds("Barrier", lower, upper)
 
     def __call__(self, model: MultibodyModel, state: Any, *rest: Any, motion: Any = None) -> Float[Array, " size"]:
         return self.weight * self._beyond(call_with_motion(self.residual, (model, state, *rest), motion))

@@ -26,12 +26,11 @@ def weight_of(call: str, weight: ArrayLike, factor: ArrayLike | None) -> Float[A
             f"{call}: give weight={weight!r}, which multiplies the residual, or factor={factor!r}, which multiplies "
             "half its squares, not both: factor is the square of weight."
         )
-    factor = jnp.asarray(factor, float)
     if is_known(factor) and not np.all(NOT_NEGATIVE.holds(np.asarray(factor))):
         raise ModelError(
             f"{call}: factor must be {NOT_NEGATIVE.words}, as it multiplies a sum of squares; got {shown(factor)}."
         )
-    return safe_sqrt(factor)
+    return safe_sqrt(jnp.asarray(factor, float))
 
 
 class Scheduled(eqx.Module):

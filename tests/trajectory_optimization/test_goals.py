@@ -195,8 +195,21 @@ def test_floating_states_in_their_own_frame_are_those_of_pinocchio():
     ],
 )
 def test_goals_that_cannot_be_are_refused(make, words):
-    with pytest.raises(mbjax.ModelError, match=words):
-        make()
+    for call in (make, lambda: jax.jit(make)()):
+        with pytest.raises(mbjax.ModelError, match=words):
+            call()
+
+
+def test_goals_are_made_of_known_and_traced_numbers_within_jit():
+    def made(p):
+        return [
+            to.LookAt("tool", p),
+            to.LookAt("tool", [1.0, 0.0, 0.0], p),
+            to.PointGoal("tool", p, p_FP=[0.0, 0.1, p[0]]),
+        ]
+
+    for goal in jax.jit(made)(jnp.ones(3)):
+        assert all(leaf.dtype == float for leaf in jax.tree.leaves(goal))
 
 
 @pytest.mark.whole_run("states in their own frame are Pinocchio's, and slopes of goals are those of differences")
