@@ -37,7 +37,7 @@ def invert_rows(G: Float[Array, "nc nv"], cut_off: float = 0.0) -> Float[Array, 
     """
     scale = calc_row_scales(G)
     rounding = relative_rounding(G, DEPENDENT)
-    return linear_algebra.pseudo_inverse(scale[:, None] * G, max(cut_off, rounding)) * scale
+    return linear_algebra.pseudo_inverse(scale[:, None] * G, max(cut_off, rounding)) * scale[None]
 
 
 def invert_under_rows(
