@@ -76,3 +76,18 @@ def test_forces_of_continuous_plants_act_where_drakes_do() -> None:
     np.testing.assert_allclose(ours.generalized_acceleration[twin.to_drake_v], theirs, atol=1e-9 * np.abs(theirs).max())
     contact = scene.theirs.get_contact_results_output_port().Eval(context).point_pair_contact_info(0)
     np.testing.assert_allclose(ours.contact_results.point[0], contact.contact_point(), atol=1e-12)
+
+    def accelerations(x):
+        return mbjax.time_derivatives(twin.model, mbjax.State(x[:14], x[14:]))[1]
+
+    weights, x = jnp.sin(jnp.arange(12.0)), jnp.concatenate([q, v])
+    direction, h = jnp.cos(jnp.arange(26.0)), 1e-6
+    reverse = jax.jit(jax.grad(lambda x: weights @ accelerations(x)))(x) @ direction
+    forward, before, after = jax.jit(
+        lambda x: (
+            weights @ jax.jvp(accelerations, (x,), (direction,))[1],
+            *(weights @ accelerations(x + o * h * direction) for o in (-1.0, 1.0)),
+        )
+    )(x)
+    np.testing.assert_allclose(reverse, forward, rtol=1e-12)
+    np.testing.assert_allclose((after - before) / (2.0 * h), forward, rtol=1e-6)
