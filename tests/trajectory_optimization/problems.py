@@ -111,3 +111,7 @@ def differences_of_steps(
 
     both = jax.jit(lambda *x: jax.lax.map(columns, x))(states, efforts)
     return to.Linearization(both[..., :n], both[..., n:])
+
+
+def goal_at(stage: jax.Array) -> to.Effort:
+    return to.Effort(reference=stage)
